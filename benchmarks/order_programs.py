@@ -18,18 +18,20 @@ from caesura import Arrays, Progress, layer_cycles, random_samples
 from compiler import (
     Desk,
     Graph,
-    LoweredModel,
     Options,
     Order,
     OrderGraph,
+    blank,
     build,
     build_timed,
     completions,
     depth_first,
+    emit,
     every_order,
     golden,
     greedy_order,
     import_model,
+    lowered,
     random_order,
     run_all,
     settle,
@@ -84,12 +86,13 @@ def compiled(graph: Graph, lab: Lab, choose: Callable[[OrderGraph], Order] | Non
     if choose is None:
         image, _ = build(graph, lab.params, options)
     else:
-        net = LoweredModel.of(graph, lab.params, options)
-        study = net.study_for_programs()
+        plan = blank(graph, lab.params, options)
+        net = lowered(graph, plan)
+        study = net.study()
         orders = tuple(choose(run.operators) for run in study.runs)
         price, order = study.runs[-1].price(orders[-1]), orders[-1]
         with Desk() as desk:
-            image = settle(net, desk, study, orders).image
+            image = emit(settle(plan, net, desk, study, orders).without_orders(), graph, desk)
     estimate = inference(image.meta.layers).cycles + _BETWEEN * len(image.meta.layers)
     return Ordered(image, price, estimate, order, _regions(image))
 
@@ -103,7 +106,9 @@ def _cycles(lab: Lab, name: str, key: str) -> tuple[int, bool, int]:
     """Return the cycles of a network compiled as ``key`` says, whether its outputs are right, and its regions."""
     whole = Options(engines=lab.params.engines)
     if key == "timed":
-        built = build_timed(import_model(workload(name)), lab.params, replace(whole, order="timed"), layer_cycles)
+        with Desk() as desk:
+            options = replace(whole, order="timed")
+            built = build_timed(import_model(workload(name)), lab.params, options, desk, layer_cycles)
         run = lab.run_image(name, built.image)
         return run.stats.cycles, run.correct, _regions(built.image)
     options, choose = {

@@ -1,8 +1,17 @@
 from . import golden as golden, ir as ir, quantise as quantise, reference as reference
+from .backend.objects.desk import Desk as Desk
 from .backend.objects.object_store import ObjectStore as ObjectStore, compiler_digest as compiler_digest
 from .backend.objects.workers import cpus as cpus
 from .backend.options import ORDERS as ORDERS, STRATEGIES as STRATEGIES, Options as Options
-from .backend.pipeline import Desk as Desk, LoweredModel as LoweredModel, build as build, settle as settle
+from .backend.pipeline import (
+    blank as blank,
+    build as build,
+    decide as decide,
+    emit as emit,
+    fill as fill,
+    lowered as lowered,
+    settle as settle,
+)
 from .backend.program.semaphores import WAITS as WAITS
 from .compile import Compiled as Compiled, compile_model as compile_model, compile_with_report as compile_with_report
 from .dynamic_dimension import DynamicDimension as DynamicDimension, dynamic_batches as dynamic_batches
@@ -22,7 +31,6 @@ from .ir import (
     Tensor as Tensor,
 )
 from .length_padding import padding_problem as padding_problem
-from .measured_order import MeasuredBuild as MeasuredBuild
 from .order.dimensions import (
     CHANNELS as CHANNELS,
     ONE_PIXEL as ONE_PIXEL,
@@ -55,7 +63,9 @@ from .order.residency import (
 )
 from .order.search import SearchLimits as SearchLimits, search_order as search_order
 from .order.subgraphs import key_nodes as key_nodes
+from .plan.plan import Plan as Plan
+from .plan.plan_error import PlanError as PlanError
 from .quantise import Feed as Feed
-from .ranges import Told as Told, compile_range as compile_range
 from .reference import run_all as run_all
-from .timed_order import build_timed as build_timed
+from .search.programs import MeasuredBuild as MeasuredBuild, build_timed as build_timed
+from .search.ranges import Told as Told, compile_range as compile_range

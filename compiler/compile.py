@@ -4,19 +4,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import onnx
 
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import RUN, Options
-from compiler.backend.pipeline import build
-from compiler.backend.report import CompileReport
-from compiler.engine_count import build_for_its_size
+from compiler.backend.pipeline import blank, emit, fill, uncollected
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
-from compiler.measured_order import Measure, MeasuredBuild, Told, build_measured
-from compiler.timed_order import TimeLayers, build_timed
+from compiler.order.report import OrderReport
+from compiler.plan.plan import Plan
+from compiler.plan.plan_error import PlanError
+from compiler.search.engine_count import build_for_its_size
+from compiler.search.programs import Measure, MeasuredBuild, TimeLayers, Told, build_measured, build_timed
 from hw.contract.params import SocParams
 from hw.image import Image
 
@@ -25,23 +27,28 @@ MEASURED_SECONDS = 60.0  #: of wall time in which orders are measured, unless a 
 
 @dataclass
 class Compiled:
-    """An image, the graph it was made from (for checks), and the report of the compilation."""
+    """An image, the graph it was made from (for checks), and all that was decided about it. ``orders``: what the
+    search for the order of layers did, for each run of them between operators on the CPU; ``measured``: what
+    measuring orders did, if that was wanted."""
 
     image: Image
     graph: Graph
-    report: CompileReport
-    measured: MeasuredBuild | None = None  #: what measuring orders did, if that was wanted
+    plan: Plan
+    orders: tuple[OrderReport, ...] = ()
+    measured: MeasuredBuild | None = None
 
 
+@uncollected()
 def compile_with_report(
     path: str | Path | onnx.ModelProto,
-    params: SocParams,
+    params: SocParams | None = None,
     *,
     fallback: bool = False,
     name: str | None = None,
     observe: bool = False,
     engines: int | Literal["auto"] | None = None,
     options: Options | None = None,
+    plan: Plan | None = None,
     measure: Measure | None = None,
     time_layers: TimeLayers | None = None,
     told: Told | None = None,
@@ -54,7 +61,8 @@ def compile_with_report(
 
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
     DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
-    ``options`` says; ``auto``: as many as the model deserves, see :func:`compiler.engine_count.build_for_its_size`.
+    ``options`` says; ``auto``: as many as the model deserves, see :func:`build_for_its_size`. ``plan``: decisions about
+    the model, with its hardware and options, so these are left out; what is None in it is decided.
     ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds``;
     ``time_layers``: gives those of each layer, for ``order="timed"``; both call ``told`` on their way. ``jobs``:
     processes that share the work where there is much of it (None: as many as there are CPUs); the image does not depend
@@ -62,45 +70,47 @@ def compile_with_report(
     others kept there. ``batch``: of a model with a dynamic one; ``sizes``: of dynamic dimensions by name. Raises
     :class:`compiler.ir.CompileError`.
     """
-    chosen = options or Options()
-    chosen = replace(chosen, observe=observe or chosen.observe)
-    chosen = replace(chosen, engines=engines) if isinstance(engines, int) else chosen
-    store = ObjectStore() if cache else None
     graph = import_model(path, fallback=fallback, name=name, batch=batch, sizes=sizes)
-    if chosen.order in RUN:
-        if engines == "auto":
-            raise CompileError(
-                f"order {chosen.order!r} compares regions of programs on a given number of engines: leave auto out"
+    with Desk(jobs, ObjectStore() if cache else None) as desk:
+        if plan is None:
+            if params is None:
+                raise CompileError(f"model {graph.name!r}: neither hardware nor a plan is given")
+            chosen = replace(options or Options(), observe=observe or bool(options and options.observe))
+            chosen = replace(chosen, engines=engines) if isinstance(engines, int) else chosen
+            if chosen.order in RUN:
+                return _by_programs(graph, params, chosen, desk, engines, measure, time_layers, told)
+            if engines == "auto":
+                image, counted = build_for_its_size(graph, params, chosen, desk)
+                return Compiled(image, graph, counted)
+            plan = blank(graph, params, chosen)
+        elif (params or plan.params) != plan.params or observe or engines is not None or options is not None:
+            raise PlanError(
+                f"model {graph.name!r}: a plan for preset {plan.params.name!r} has hardware and options of its own: "
+                "leave them out"
             )
-        if chosen.order == "timed" and time_layers is not None:
-            built = build_timed(graph, params, chosen, time_layers, told, jobs=jobs, store=store)
-        elif chosen.order == "measured" and measure is not None:
-            seconds = chosen.order_seconds if math.isfinite(chosen.order_seconds) else MEASURED_SECONDS
-            built = build_measured(graph, params, chosen, measure, seconds, told, jobs=jobs, store=store)
-        else:
-            raise CompileError(f"order {chosen.order!r} compares regions of programs: say what measures them")
-        return Compiled(built.image, graph, built.report, built)
-    make = build_for_its_size if engines == "auto" else build
-    image, report = make(graph, params, chosen, jobs=jobs, store=store)
-    return Compiled(image, graph, report)
+        plan, orders = fill(plan, graph, desk)
+        return Compiled(emit(plan, graph, desk), graph, plan, orders)
 
 
-def compile_model(
-    path: str | Path | onnx.ModelProto,
-    params: SocParams,
-    *,
-    fallback: bool = False,
-    name: str | None = None,
-    observe: bool = False,
-    engines: int | Literal["auto"] | None = None,
-    options: Options | None = None,
-    jobs: int | None = None,
-    cache: bool = True,
-    batch: int = 1,
-    sizes: Mapping[str, int] | None = None,
-) -> Image:
-    """Return the image alone; see :func:`compile_with_report`."""
-    return compile_with_report(
-        path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options, jobs=jobs,
-        cache=cache, batch=batch, sizes=sizes,
-    ).image  # fmt: skip
+def _by_programs(
+    graph: Graph, params: SocParams, options: Options, desk: Desk, engines: int | str | None,
+    measure: Measure | None, time_layers: TimeLayers | None, told: Told | None,
+) -> Compiled:  # fmt: skip
+    """Return ``graph`` in an order that programs which run have found."""
+    if engines == "auto":
+        raise CompileError(
+            f"order {options.order!r} compares regions of programs on a given number of engines: leave auto out"
+        )
+    if options.order == "timed" and time_layers is not None:
+        built = build_timed(graph, params, options, desk, time_layers, told)
+    elif options.order == "measured" and measure is not None:
+        seconds = options.order_seconds if math.isfinite(options.order_seconds) else MEASURED_SECONDS
+        built = build_measured(graph, params, options, desk, measure, seconds, told)
+    else:
+        raise CompileError(f"order {options.order!r} compares regions of programs: say what measures them")
+    return Compiled(built.image, graph, built.plan, built.orders, built)
+
+
+def compile_model(path: str | Path | onnx.ModelProto, params: SocParams | None = None, **how: Any) -> Image:
+    """Return the image alone; ``how``: the arguments of :func:`compile_with_report`."""
+    return compile_with_report(path, params, **how).image

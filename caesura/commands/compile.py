@@ -32,7 +32,7 @@ def compile(
     compiled = compile_file(model, compilation)
     compiled.image.save(output)
     if plan:
-        compiled.report.plan.write(plan)
+        compiled.plan.write(plan)
     if as_json:
         write(json_text(_fields(compiled, output)))
     else:
@@ -43,13 +43,13 @@ def _fields(compiled: "Compiled", output: Path) -> dict[str, Any]:
     """Return what ``--json`` prints."""
     meta = compiled.image.meta
     parts = {"bytes": output.stat().st_size, "layers": len(meta.layers), "jobs": len(meta.jobs)}
-    found = {"order": order_fields(compiled.report.orders), **measured_fields(compiled.measured)}
+    found = {"order": order_fields(compiled.orders), **measured_fields(compiled.measured)}
     return {"image": str(output), **parts, **found}
 
 
 def _tell(compiled: "Compiled", output: Path, most_dirty: int) -> None:
     """Print the search, the image's size, and the points with more than ``most_dirty`` bytes (0: any)."""
-    meta, orders = compiled.image.meta, compiled.report.orders
+    meta, orders = compiled.image.meta, compiled.orders
     if has_choice(orders):
         tell(order_table(orders))
     if compiled.measured:

@@ -1,76 +1,62 @@
 """Defines a model as it is before its layers are ordered: what studies, searches and plans are about."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from compiler import ir
+from compiler.backend.layers.fold import fold_tables
+from compiler.backend.layers.fuse import fuse
+from compiler.backend.layers.heads import head_groups, with_head_groups
 from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.load_inputs import inputs_to_load, with_loads
+from compiler.backend.layers.lower import lower
+from compiler.backend.layers.verify import verify_layers
 from compiler.backend.options import Options
-from compiler.backend.order.region_beam import QUICK, WIDE
-from compiler.backend.order.regions import Orders, Study
+from compiler.backend.order.defer import defer
+from compiler.backend.order.regions import Study
 from compiler.backend.order.side_by_side import side_by_side
-from compiler.backend.prepare import prepared
-from compiler.backend.split.choose import cuts_that_pay, with_cuts
-from compiler.order.report import OrderReport
-from compiler.plan.plan import Plan
-from compiler.plan.plan_error import PlanError
-from compiler.plan.rewrites import ImageCut, Rewrite
-from compiler.plan.steps import layer_names
-from compiler.plan.structure import structure_of
+from compiler.plan.plan import HeadGroups, InputLoad, Rewrite
 from hw.contract.params import SocParams
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """No search for cycles of objects: a compilation keeps nearly all that it makes until its end, and to look through
-    it again and again takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True)
 class LoweredModel:
-    """Holds what a model is compiled from: ``layers`` of a ``graph`` that ``rewrites`` have made of one with this
-    ``structure``, before any is joined to others."""
+    """Holds the ``layers`` of ``graph``, which has the tensors that they add, before any is joined to others, and the
+    groups of heads and loads of inputs among the ``rewrites`` that led to them."""
 
     graph: ir.Graph
     layers: list[Layer]
-    structure: str
     params: SocParams
     options: Options
     rewrites: tuple[Rewrite, ...]
 
     @classmethod
-    @uncollected()
-    def of(cls, graph: ir.Graph, params: SocParams, options: Options) -> "LoweredModel":
-        """Return the layers of ``graph``, rewritten where that pays. Raises :class:`compiler.ir.CompileError`."""
-        options.check(graph.name, params)
-        structure, cuts = structure_of(graph), cuts_that_pay(graph, params, options)
-        made = prepared(with_cuts(graph, cuts), params, options)
-        return cls(made.graph, made.layers, structure, params, options, (*cuts, *made.rewrites))
+    def of(
+        cls, graph: ir.Graph, params: SocParams, options: Options, given: Sequence[Rewrite] | None = None
+    ) -> "LoweredModel":  # fmt: skip
+        """Return the layers of ``graph``; ``given`` says which heads are grouped and which inputs loaded, if that is
+        decided already. Raises :class:`compiler.ir.CompileError`."""
+        graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
+        heads, loads = list[HeadGroups](), list[InputLoad]()
+        if given is not None:
+            heads = [one for one in given if isinstance(one, HeadGroups)]
+            loads = [one for one in given if isinstance(one, InputLoad)]
+        elif not options.observe:
+            heads = head_groups(graph, params)
+        graph = with_head_groups(graph, heads) if heads else graph
+        layers = lower(graph, params)
+        verify_layers(graph, layers)
+        if not options.observe:  # an observer looks at every operator's own result
+            layers = fold_tables(graph, fuse(graph, layers, placed=options.placed))
+            if given is None and not options.placed:
+                loads = inputs_to_load(graph, layers, params, options.engines, options.lv2_bytes(params))
+        if loads:
+            layers = with_loads(graph, layers, loads)
+        if not options.placed:  # layers that wait for their reader save memory, and cost what could run side by side
+            layers = defer(graph, layers)
+        verify_layers(graph, layers)
+        return cls(graph, layers, params, options, (*heads, *loads))
 
-    @classmethod
-    @uncollected()
-    def planned(cls, graph: ir.Graph, plan: Plan) -> "LoweredModel":
-        """Return the layers of ``graph``, rewritten as ``plan`` says. Raises :class:`PlanError` if the plan is for
-        another model."""
-        if plan.structure != structure_of(graph):
-            raise PlanError(f"model {graph.name!r}: the plan is for another model, {plan.model!r}")
-        plan.options.check(graph.name, plan.params)
-        graph = with_cuts(graph, [one for one in plan.rewrites if isinstance(one, ImageCut)])
-        made = prepared(graph, plan.params, plan.options, plan.rewrites)
-        if layer_names(made.layers) != plan.layers:
-            raise PlanError(f"model {graph.name!r}: its layers are not those of the plan")
-        return cls(made.graph, made.layers, plan.structure, plan.params, plan.options, plan.rewrites)
-
-    @uncollected()
     def study(self) -> Study:
         """Return a study of the layers; of observed and placed models, and of those without regions, they keep their
         order."""
@@ -80,18 +66,3 @@ class LoweredModel:
         if options.observe or not options.regions:
             return Study(tuple(self.layers))
         return Study.of(graph, self.layers, params, options.engines, options.lv2_bytes(params))
-
-    def study_for_programs(self) -> Study:
-        """Return a study of the layers for orders that are compared by programs. Raises
-        :class:`compiler.ir.CompileError` if they keep their order."""
-        if self.options.placed or self.options.observe or not self.options.regions:
-            raise ir.CompileError(
-                f"model {self.graph.name!r}: order {self.options.order!r} compares regions of programs: leave placed, "
-                "observe and no-regions out"
-            )
-        return self.study()
-
-    @uncollected()
-    def search(self, study: Study) -> tuple[Orders, tuple[OrderReport, ...]]:
-        """Return the orders that ``study`` finds by price, and what the searches did."""
-        return study.search(self.options.search_limits, WIDE if self.options.order == "timed" else QUICK)

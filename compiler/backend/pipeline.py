@@ -1,29 +1,45 @@
-"""The back end, pass by pass: from a quantised graph to a plan, and to an image."""
+"""The back end, pass by pass: what is free of a plan is decided, and a plan becomes an image.
 
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+=============== ==================================================== ==============================================
+pass            decides, or makes                                    verifier
+=============== ==================================================== ==============================================
+``lowered``     rewrites; layers of the rewritten graph              the plan's model, its rewrites and its layers
+``Study``       order of layers, and which become one step           steps: order, regions, places, jobs
+``settle``      places of tensors; tiles and points of each step     layers in order; memory; jobs as they are made
+``link``        addresses, prologues, bounds                         the image
+=============== ==================================================== ==============================================
+"""
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 from compiler import ir
+from compiler.backend.layers.step import ModelStep, flattened
 from compiler.backend.layers.verify import verify_layers
 from compiler.backend.link.linker import link
-from compiler.backend.lowered_model import LoweredModel, uncollected
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.place import place
 from compiler.backend.memory.place_planned import memory_plan, place_planned
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.objects.desk import Desk
-from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import RUN, Options
+from compiler.backend.order.region_beam import QUICK, WIDE
 from compiler.backend.order.regions import Orders, Study
 from compiler.backend.preempt.points import PointLimits
-from compiler.backend.report import CompileReport, compile_report
 from compiler.order.report import OrderReport
-from compiler.plan.plan import VERSION, Plan
+from compiler.plan.plan import VERSION, MemoryPlan, Plan
 from compiler.plan.plan_error import PlanError
-from compiler.plan.steps import joined, layer_names, step_plans, without_orders
+from compiler.plan.retarget import PlannedLength
+from compiler.plan.steps import joined, layer_names, step_plans
+from compiler.plan.structure import structure_of
+from compiler.plan.verify import verify_jobs, verify_layers_of, verify_model, verify_steps
+from compiler.search.split.choose import cuts_that_pay
+from compiler.search.split.parts import with_cuts
 from hw.contract.params import SocParams
 from hw.image import Image
 
@@ -32,96 +48,149 @@ from hw.image import Image
 _LONGEST_LOAD = 1024
 
 
-@dataclass(frozen=True)
-class Build:
-    """Holds the image of ``model`` and a report, and what other lengths are compiled by: ``codes`` and
-    ``placement``."""
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No search for cycles of objects: a compilation keeps nearly all that it makes until its end, and to look through
+    it again and again takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
-    image: Image
-    report: CompileReport
-    model: LoweredModel
-    codes: list[LayerCode]
-    placement: TensorPlacement
 
-
+@uncollected()
 def build(
     graph: ir.Graph, params: SocParams, options: Options | None = None, *, desk: Desk | None = None,
     jobs: int | None = None, store: ObjectStore | None = None,
-) -> tuple[Image, CompileReport]:  # fmt: skip
-    """Compile ``graph`` for hardware with ``params``; return the image and a report. Layers are compiled at ``desk``
-    (None: at one with ``jobs`` and ``store``, which ends with the compilation, see
-    :class:`compiler.backend.objects.desk.Desk`).
-
-    Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
-    """
+) -> tuple[Image, Plan]:  # fmt: skip
+    """Compile ``graph`` for hardware with ``params``; return the image and its plan. Steps are compiled at ``desk``
+    (None: at one with ``jobs`` and ``store``, which ends with the compilation, see :class:`Desk`). Raises
+    :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit."""
     with nullcontext(desk) if desk else Desk(jobs, store) as at:
-        made = build_lowered(LoweredModel.of(graph, params, options or Options()), at)
-        return made.image, made.report
+        plan = decide(graph, params, options or Options(), at)
+        return emit(plan, graph, at), plan
 
 
-def build_lowered(model: LoweredModel, desk: Desk) -> Build:
-    """Return the image of ``model`` with its layers in the order found by price. Raises
+def decide(graph: ir.Graph, params: SocParams, options: Options, desk: Desk) -> Plan:
+    """Return all decisions about ``graph``. Raises :class:`compiler.ir.CompileError`."""
+    return fill(blank(graph, params, options), graph, desk)[0]
+
+
+def blank(graph: ir.Graph, params: SocParams, options: Options) -> Plan:
+    """Return a plan for ``graph`` in which all is free."""
+    return Plan(VERSION, graph.name, structure_of(graph), params, options)
+
+
+def fill(plan: Plan, graph: ir.Graph, desk: Desk) -> tuple[Plan, tuple[OrderReport, ...]]:
+    """Return ``plan`` with all decided that is free in it, and what the searches for the order of layers did, for each
+    run of them between operators on the CPU. Raises :class:`compiler.ir.CompileError`."""
+    model = lowered(graph, plan)
+    if plan.steps is not None:
+        return settle(plan, model, desk).without_orders(), ()
+    study, orders, reports = searched(plan, model)
+    return settle(plan, model, desk, study, orders).without_orders(), reports
+
+
+def planned(plan: Plan, model: LoweredModel, desk: Desk) -> PlannedLength:
+    """Return ``model`` with a complete plan, made of ``plan``, in which jobs have their orders. Raises
     :class:`compiler.ir.CompileError`."""
-    if model.options.order in RUN:
+    study, orders, _ = searched(plan, model)
+    full = settle(plan, model, desk, study, orders)
+    _, placement = placed(model, study.joined(orders), full.memory)
+    return PlannedLength(model, full, placement)
+
+
+def emit(plan: Plan, graph: ir.Graph, desk: Desk) -> Image:
+    """Return the image of ``graph`` by ``plan``, which is complete: nothing is decided. Raises :class:`PlanError` if
+    the plan is for another model, or cannot be carried out."""
+    return emit_lowered(plan, lowered(graph, plan), desk)
+
+
+def lowered(graph: ir.Graph, plan: Plan) -> LoweredModel:
+    """Return the layers of ``graph``, rewritten as ``plan`` says, or where that pays if it is free. Raises
+    :class:`compiler.ir.CompileError`."""
+    plan.options.check(graph.name, plan.params)
+    verify_model(graph, plan)
+    cuts = plan.cuts if plan.rewrites is not None else cuts_that_pay(graph, plan.params, plan.options)
+    split = with_cuts(graph, cuts)
+    made = LoweredModel.of(split, plan.params, plan.options, plan.rewrites)
+    model = replace(made, rewrites=(*cuts, *made.rewrites))
+    verify_layers_of(plan, model)
+    return model
+
+
+def searched(plan: Plan, model: LoweredModel) -> tuple[Study, Orders, tuple[OrderReport, ...]]:
+    """Return a study of ``model``, the orders that it finds by price, and what its searches did. Raises
+    :class:`compiler.ir.CompileError`."""
+    if plan.options.order in RUN:
         raise ir.CompileError(
-            f"model {model.graph.name!r}: order {model.options.order!r} is found by programs that run, and nothing "
-            "runs them here: choose another order"
+            f"model {plan.model!r}: order {plan.options.order!r} is found by programs that run, and nothing runs them "
+            "here: choose another order"
         )
     study = model.study()
-    return settle(model, desk, study, *model.search(study))
+    return study, *search(study, plan.options)
 
 
-@uncollected()
-def settle(
-    model: LoweredModel, desk: Desk, study: Study, orders: Orders, reports: Sequence[OrderReport] = ()
-) -> Build:  # fmt: skip
-    """Return the image of ``model`` with its layers in ``orders``, joined as ``study`` says, which learns what cannot
-    be joined. ``reports`` say how the orders were found. Raises
+def search(study: Study, options: Options) -> tuple[Orders, tuple[OrderReport, ...]]:
+    """Return the orders that ``study`` finds by price, and what the searches did."""
+    return study.search(options.search_limits, WIDE if options.order == "timed" else QUICK)
+
+
+def settle(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None = None, orders: Orders = ()) -> Plan:
+    """Return ``plan`` of ``model`` with places, tiles, and jobs with their orders. Steps are its own, or those of
+    ``orders`` as ``study`` joins them, which learns what cannot be joined. Raises
     :class:`compiler.ir.CompileError`."""
-    graph, params, options = model.graph, model.params, model.options
     while True:
-        steps = study.joined(orders)
-        verify_layers(graph, steps)
-        budget, placement = place(graph, steps, params, options)
-        verify_placement(graph.name, placement, budget)
-        codes, refused = desk.compile(steps, placement, budget, params, PointLimits.of(options))
+        steps = study.joined(orders) if study else given_steps(model, plan)
+        verify_layers(model.graph, flattened(steps))
+        budget, placement = placed(model, steps, plan.memory)
+        objects, refused = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
         if not refused:
             break
-        for region in refused:
-            study.forbid(region)
-    image = _linked(model, codes, placement, budget)
-    plan = Plan(
-        VERSION, graph.name, model.structure, params, options, model.rewrites, layer_names(model.layers),
-        without_orders(step_plans(model.layers, codes)), memory_plan(budget, placement),
+        if study is None:
+            raise PlanError(f"model {plan.model!r}: {refused[0].name!r} cannot be a region, or gains nothing by it")
+        for step in refused:
+            study.forbid(step)
+    return replace(
+        plan, rewrites=model.rewrites, layers=layer_names(model.layers), memory=memory_plan(budget, placement),
+        steps=step_plans(model.layers, steps, objects),
     )  # fmt: skip
-    report = compile_report(graph, codes, placement, image.meta, reports, plan)
-    return Build(image, report, model, codes, placement)
 
 
-def emit(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
-    """Return the image of ``graph`` by ``plan``: nothing else is decided. Raises :class:`PlanError` if the plan is for
-    another model, or cannot be carried out."""
-    try:
-        return emit_lowered(LoweredModel.planned(graph, plan), plan, desk)
-    except PlanError:
-        raise
-    except ir.CompileError as error:
-        raise PlanError(f"model {graph.name!r}: the plan cannot be carried out: {error}") from error
+def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:
+    """Return the image of ``model`` by ``plan``. If that is one for another length, constants are written over those
+    of it, ``beneath``, and orders of tasks are taken where they are possible. Raises :class:`PlanError` if the plan
+    cannot be carried out."""
+    assert plan.steps is not None
+    steps = given_steps(model, plan)
+    verify_layers(model.graph, flattened(steps))
+    budget, placement = placed(model, steps, plan.memory, beneath or b"")
+    objects, _ = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+    if beneath is None:
+        verify_jobs(plan.steps, steps, objects, budget.windows)
+    longest_load = _LONGEST_LOAD * plan.params.dram_word if PointLimits.of(plan.options) else 0
+    return link(model.graph, steps, objects, placement, budget, plan.params, longest_load)
 
 
-@uncollected()
-def emit_lowered(model: LoweredModel, plan: Plan, desk: Desk, beneath: bytes = b"") -> Image:
-    """Return the image of ``model`` by ``plan``, in which constants are written over those of ``beneath``. Raises
-    :class:`compiler.ir.CompileError` if the plan cannot be carried out."""
+def given_steps(model: LoweredModel, plan: Plan) -> list[ModelStep]:
+    """Return the steps that ``plan`` gives. Raises :class:`PlanError` if they are not possible."""
+    assert plan.steps is not None
+    verify_steps(model, plan.steps)
+    return joined(model.graph, model.layers, plan.steps)
+
+
+def placed(
+    model: LoweredModel, steps: Sequence[ModelStep], memory: MemoryPlan | None, beneath: bytes = b""
+) -> tuple[Lv2Budget, TensorPlacement]:
+    """Return the division of LV2 and the places of tensors, which are chosen if ``memory`` is free. Raises
+    :class:`compiler.ir.CompileError`."""
     graph, params, options = model.graph, model.params, model.options
-    steps = joined(graph, model.layers, plan.steps)
-    verify_layers(graph, steps)
-    budget, placement = place_planned(graph, steps, params, options, plan.memory, beneath)
-    verify_placement(graph.name, placement, budget)
-    codes, _ = desk.compile(steps, placement, budget, params, PointLimits.of(options), plan.steps)
-    return _linked(model, codes, placement, budget)
-
-
-def _linked(model: LoweredModel, codes: Sequence[LayerCode], placement: TensorPlacement, budget: Lv2Budget) -> Image:
-    longest_load = _LONGEST_LOAD * model.params.dram_word if PointLimits.of(model.options) else 0
-    return link(model.graph, codes, placement, budget, model.params, longest_load)
+    if memory is None:
+        budget, placement = place(graph, steps, params, options)
+    else:
+        budget, placement = place_planned(graph, steps, params, options, memory, beneath)
+    verify_placement(graph.name, placement, budget, planned=memory is not None)
+    return budget, placement

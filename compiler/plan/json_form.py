@@ -108,7 +108,8 @@ def _tuple(inner: tuple[Any, ...], values: list[Any], where: str) -> tuple[Any, 
 
 def _instance(cls: type, fields: dict[str, Any], where: str) -> Any:
     hints, given = _hints(cls), {name: value for name, value in fields.items() if name != "kind"}
-    if odd := sorted(hints.keys() ^ given.keys()):
+    needed = {field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING}
+    if odd := sorted(needed - given.keys() | given.keys() - hints.keys()):
         raise PlanError(f"{where}: {odd[0]!r} is {'missing' if odd[0] in hints else 'unknown'} in a {cls.__name__}")
     return cls(**{name: decoded(hints[name], value, f"{where}.{name}") for name, value in given.items()})
 

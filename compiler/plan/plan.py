@@ -8,19 +8,53 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from compiler.backend.layers.origin import Origin
-from compiler.backend.layers.region import Place
+from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.operand import StagingArea
-from compiler.backend.memory.tensor_placement import TensorBuffer
 from compiler.backend.options import Options
+from compiler.order.dimensions import Dimension
 from compiler.plan.json_form import decoded, encoded, text_of
 from compiler.plan.plan_error import PlanError
-from compiler.plan.rewrites import Rewrite
 from compiler.plan.tiles import AnyTiles
-from hw.contract.params import SocParams
+from hw.contract.params import ParamError, SocParams
 
 VERSION = 1  #: of the form in which plans are written
+
+Place = Share | int  #: how all engines share a member of a region, or the engine that computes all of it
+
+
+@dataclass(frozen=True)
+class ImageCut:
+    """Turns a run of ``operators``, by their names, into several in ``pieces`` along height or width of the result of
+    the last. Nothing else reads what the others make."""
+
+    kind: ClassVar[str] = "cut"
+    operators: frozenset[str]
+    dimension: Dimension
+    pieces: int
+
+
+@dataclass(frozen=True)
+class HeadGroups:
+    """Turns the chain of operators that ends in the product ``operator`` into one for each group of heads. ``groups``:
+    the first head of each, and their number."""
+
+    kind: ClassVar[str] = "heads"
+    operator: str
+    groups: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class InputLoad:
+    """Brings ``input`` of the model to LV2 once, before the first layer that reads it."""
+
+    kind: ClassVar[str] = "load"
+    input: str
+
+
+Rewrite = ImageCut | HeadGroups | InputLoad  #: what is changed in a graph before its layers are ordered
 
 
 @dataclass(frozen=True)
@@ -44,12 +78,16 @@ def without_order(jobs: Iterable[JobPlan]) -> tuple[JobPlan, ...]:
 class StepPlan:
     """Says what is decided about a step of the model: one of ``layers``, or several that are one region. ``places``: by
     member of a region how engines share it, or the one that computes it; empty for a layer alone. ``tiles``: of each
-    member, None where they are free. A layer on the CPU has neither tiles nor jobs."""
+    member, None where they are free; ``jobs``: None where they are. A layer on the CPU has neither tiles nor jobs."""
 
     layers: tuple[str, ...]
-    places: tuple[Place, ...]
-    tiles: tuple[AnyTiles | None, ...]
-    jobs: tuple[JobPlan, ...]
+    places: tuple[Place, ...] = ()
+    tiles: tuple[AnyTiles | None, ...] | None = None
+    jobs: tuple[JobPlan, ...] | None = None
+
+    def without_orders(self) -> "StepPlan":
+        """Return the step with the tasks of all jobs in the order of the list schedule."""
+        return replace(self, jobs=without_order(self.jobs or ()))
 
 
 @dataclass(frozen=True)
@@ -63,12 +101,6 @@ class BufferPlan:
     offset: int
     size: int
     pitch: int = 0
-
-    @classmethod
-    def of(cls, tensors: Iterable[str], home: TensorBuffer) -> "BufferPlan":
-        """Return what ``home`` says, the buffer of ``tensors``."""
-        segment = None if home.segment is None else int(home.segment)
-        return cls(tuple(tensors), segment, home.offset, home.size, home.pitch)
 
 
 @dataclass(frozen=True)
@@ -91,17 +123,33 @@ class MemoryPlan:
 class Plan:
     """Holds all decisions about ``model`` on hardware with ``params``. ``structure``: digest of what they are about,
     see :mod:`compiler.plan.structure`; ``layers``: the names of all layers before any is joined to others. The order of
-    ``steps`` is that in which they run."""
+    ``steps`` is that in which they run. What is None is free, and :func:`compiler.backend.pipeline.fill` decides it."""
 
     version: int
     model: str
     structure: str
     params: SocParams
     options: Options
-    rewrites: tuple[Rewrite, ...]
-    layers: tuple[str, ...]
-    steps: tuple[StepPlan, ...]
-    memory: MemoryPlan
+    rewrites: tuple[Rewrite, ...] | None = None
+    layers: tuple[str, ...] | None = None
+    steps: tuple[StepPlan, ...] | None = None
+    memory: MemoryPlan | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether nothing in it is free."""
+        decided = None not in (self.rewrites, self.layers, self.steps, self.memory)
+        steps = self.steps or ()
+        return decided and all(s.jobs is not None and s.tiles is not None and None not in s.tiles for s in steps)
+
+    @property
+    def cuts(self) -> list[ImageCut]:
+        """Return the cuts among the rewrites."""
+        return [one for one in self.rewrites or () if isinstance(one, ImageCut)]
+
+    def without_orders(self) -> "Plan":
+        """Return the plan with the tasks of all jobs in the order of the list schedule."""
+        return replace(self, steps=self.steps and tuple(step.without_orders() for step in self.steps))
 
     def write(self, path: Path) -> None:
         """Write the plan as a file, a line for each step and each buffer."""
@@ -112,9 +160,12 @@ class Plan:
         """Return the plan in a file. Raises :class:`PlanError` that names the member which is wrong."""
         try:
             fields = json.loads(path.read_text())
-        except ValueError as error:
-            raise PlanError(f"{path}: no plan: {error}") from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise PlanError(f"{path}: no plan: {error or type(error).__name__}") from error
         if not isinstance(fields, dict) or fields.get("version") != VERSION:
             raise PlanError(f"{path}: not a plan of version {VERSION}: compile the model again with --plan")
-        plan: Plan = decoded(cls, fields, str(path))
+        try:
+            plan: Plan = decoded(cls, fields, str(path))
+        except ParamError as error:
+            raise PlanError(f"{path}.params: {error}") from error
         return plan

@@ -3,32 +3,40 @@
 Programs for lengths that are near each other then differ in little but sizes, strides and counts.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.lowered_model import LoweredModel
-from compiler.backend.memory.place import buffer_at
-from compiler.backend.memory.sharing import BufferSharing
-from compiler.backend.memory.tensor_placement import TensorBuffer
-from compiler.backend.pipeline import Build
-from compiler.plan.plan import BufferPlan, MemoryPlan, Plan, StepPlan
+from compiler.backend.memory.place import buffer_at, shared_buffers
+from compiler.backend.memory.place_planned import buffer_plan
+from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
+from compiler.plan.plan import MemoryPlan, Plan, StepPlan
 from compiler.plan.plan_error import PlanError
-from compiler.plan.steps import joined, step_plans
+from compiler.plan.steps import joined
 from compiler.plan.tiles import ConvTiles
 
 
-def retarget(built: Build, model: LoweredModel, *, free_tiles: bool) -> Plan:
-    """Return the plan by which ``model``, the same model with another length, is compiled as ``built`` was: with its
-    steps, program orders, points and places, and with its tiles of convolutions unless they are free. Other tiles
-    depend on lengths, and are free. Raises :class:`PlanError` if it has other layers, or a buffer does not fit."""
-    if _kinds(model) != _kinds(built.model):
+@dataclass(frozen=True)
+class PlannedLength:
+    """Holds a length of a model with a complete plan of its own, in which jobs have their orders, and the placement
+    that follows from it."""
+
+    model: LoweredModel
+    plan: Plan
+    placement: TensorPlacement
+
+
+def retarget(longer: PlannedLength, plan: Plan, model: LoweredModel, *, free_tiles: bool) -> Plan:
+    """Return ``plan``, in which all is free, with the decisions of ``longer``. So ``model``, the same with another
+    length, is compiled with its steps, program orders, points and places, and with its tiles of convolutions unless
+    they are free; other tiles depend on lengths, and are free. Raises :class:`PlanError` if it has other layers, or a
+    buffer does not fit."""
+    assert longer.plan.steps is not None and longer.plan.memory is not None
+    if _kinds(model) != _kinds(longer.model):
         raise PlanError(f"model {model.graph.name!r}: it has other layers than in the plan")
-    steps = tuple(_freed(step, free_tiles) for step in step_plans(built.model.layers, built.codes))
-    memory = _moved(built, model, joined(model.graph, model.layers, steps))
-    return replace(
-        built.report.plan, model=model.graph.name, structure=model.structure, rewrites=model.rewrites, steps=steps,
-        memory=memory,
-    )  # fmt: skip
+    steps = tuple(_freed(step, free_tiles) for step in longer.plan.steps)
+    memory = _moved(longer, longer.plan.memory, model, joined(model.graph, model.layers, steps))
+    return replace(plan, rewrites=model.rewrites, layers=longer.plan.layers, steps=steps, memory=memory)
 
 
 def _kinds(model: LoweredModel) -> list[str]:
@@ -36,14 +44,15 @@ def _kinds(model: LoweredModel) -> list[str]:
 
 
 def _freed(step: StepPlan, free: bool) -> StepPlan:
-    return replace(step, tiles=tuple(one if isinstance(one, ConvTiles) and not free else None for one in step.tiles))
+    tiles = (one if isinstance(one, ConvTiles) and not free else None for one in step.tiles or ())
+    return replace(step, tiles=tuple(tiles))
 
 
-def _moved(built: Build, model: LoweredModel, steps: list[Layer]) -> MemoryPlan:
-    """Return a plan of the memory of ``model`` with every buffer where ``built`` has it. Raises :class:`PlanError` if a
-    buffer does not fit there, or others share one."""
-    planned = built.placement
-    sharing = BufferSharing(model.graph, steps, model.params, planned.order)
+def _moved(longer: PlannedLength, memory: MemoryPlan, model: LoweredModel, steps: list[ModelStep]) -> MemoryPlan:
+    """Return a plan of the memory of ``model`` with every buffer where ``longer`` has it. Raises :class:`PlanError` if
+    a buffer does not fit there, or others share one."""
+    planned = longer.placement
+    sharing = shared_buffers(model.graph, steps, model.params, model.options)
     known = dict(zip(sharing.buffers, planned.by_tensor, strict=False))  # names tell of shapes
     inside = {known[name]: (known[outer], at) for name, (outer, at) in sharing.inside.items()}
     if len(sharing.buffers) != len(planned.by_tensor) or inside != planned.inside:
@@ -63,7 +72,7 @@ def _moved(built: Build, model: LoweredModel, steps: list[Layer]) -> MemoryPlan:
     if len({id(other) for other in theirs.values()}) != len(theirs):
         raise PlanError("tensors share buffers in the plan")
     return replace(
-        built.report.plan.memory,
-        buffers=tuple(BufferPlan.of(names, made[at]) for at, names in tensors.items()),
+        memory,
+        buffers=tuple(buffer_plan(names, made[at]) for at, names in tensors.items()),
         inside=tuple((name, outer, first) for name, (outer, first) in sharing.inside.items()),
     )

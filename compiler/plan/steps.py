@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import ir
-from compiler.backend.layers.layer import HostLayer, Layer
-from compiler.backend.layers.region import Region, members_of
-from compiler.backend.objects.layer_code import LayerCode
-from compiler.plan.plan import StepPlan, without_order
-from compiler.plan.plan_error import PlanError
+from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.step import ModelStep
+from compiler.backend.objects.step_object import StepObject
+from compiler.plan.plan import StepPlan
 
 
 def layer_names(layers: Sequence[Layer]) -> tuple[str, ...]:
@@ -23,33 +22,23 @@ def layer_names(layers: Sequence[Layer]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def step_plans(layers: Sequence[Layer], codes: Sequence[LayerCode]) -> tuple[StepPlan, ...]:
-    """Return what was decided about the steps of a model of ``layers``, which became ``codes``; jobs have their
+def step_plans(
+    layers: Sequence[Layer], steps: Sequence[ModelStep], objects: Sequence[StepObject]
+) -> tuple[StepPlan, ...]:  # fmt: skip
+    """Return what was decided about ``steps`` of a model of ``layers``, which became ``objects``; jobs have their
     order."""
     names = dict(zip(layers, layer_names(layers), strict=True))
     return tuple(
-        StepPlan(
-            tuple(names[member] for member in members_of(code.layer)),
-            code.layer.places if isinstance(code.layer, Region) else (),
-            () if isinstance(code.layer, HostLayer) else code.tiles,
-            tuple(job.body.plan for job in code.jobs),
-        )
-        for code in codes
+        StepPlan(tuple(names[one] for one in step.members), step.places, made.tiles, tuple(j.plan for j in made.jobs))
+        for step, made in zip(steps, objects, strict=True)
     )
 
 
-def without_orders(steps: Sequence[StepPlan]) -> tuple[StepPlan, ...]:
-    """Return ``steps`` with the tasks of all jobs in the order of the list schedule."""
-    return tuple(replace(step, jobs=without_order(step.jobs)) for step in steps)
-
-
-def joined(graph: ir.Graph, layers: Sequence[Layer], steps: Sequence[StepPlan]) -> list[Layer]:
-    """Return ``layers`` as ``steps`` have them. Raises :class:`PlanError` if these are about other layers, or not about
-    each once."""
-    named = dict(zip(layer_names(layers), layers, strict=True))
-    if sorted(name for step in steps for name in step.layers) != sorted(named):
-        raise PlanError(f"model {graph.name!r}: the steps of the plan are not its layers, each once")
-    return [
-        Region.of(graph, [named[name] for name in step.layers], step.places) if step.places else named[step.layers[0]]
-        for step in steps
-    ]
+def joined(graph: ir.Graph, layers: Sequence[Layer], plans: Sequence[StepPlan]) -> list[ModelStep]:
+    """Return ``layers`` as ``plans`` have them, which are about each once."""
+    named, steps = dict(zip(layer_names(layers), layers, strict=True)), list[ModelStep]()
+    for plan in plans:
+        members = [named[name] for name in plan.layers]
+        step = ModelStep.region(graph, members, plan.places) if plan.places else ModelStep.alone(members[0])
+        steps.append(replace(step, tiles=plan.tiles, jobs=plan.jobs))
+    return steps

@@ -14,11 +14,6 @@ class Tiles:
 
     kind: ClassVar[str]  #: what they are called in a file
 
-    @property
-    def summary(self) -> str:
-        """Return the tiles in a few words, for the report."""
-        return ""
-
 
 class SharedBy(Enum):
     """Names what of a convolution is divided among engines."""
@@ -39,11 +34,6 @@ class ConvTiles(Tiles):
     shape: tuple[int, int]
     by: SharedBy
     ends: tuple[Ends, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """Return what the base class says."""
-        return self.tiling.summary
 
     def tiling_of(self, shape: tuple[int, int]) -> ConvTiling:
         """Return the tiling of a smaller output, as many tiles of about equal size."""
@@ -73,11 +63,6 @@ class ProductTiles(Tiles):
     rows: int
     columns: int
     depth: int
-
-    @property
-    def summary(self) -> str:
-        """Return what the base class says."""
-        return f"{self.rows}x{self.columns}x{self.depth}"
 
 
 @dataclass(frozen=True)

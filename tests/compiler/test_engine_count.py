@@ -2,10 +2,11 @@
 
 import pytest
 
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.engine_count import WORTHWHILE, build_for_its_size
 from compiler.ir import CompileError
+from compiler.search.engine_count import WORTHWHILE, build_for_its_size
 from hw.contract.params import KIB, preset
 from sim.cost import inference
 from tests.support.graphs import GraphBuilder
@@ -25,7 +26,7 @@ def engines_of(image):
 
 
 def chosen(graph, **options):
-    return build_for_its_size(graph, FOUR, Options(cancel_interval=0, **options))[0]
+    return build_for_its_size(graph, FOUR, Options(cancel_interval=0, **options), Desk(1))[0]
 
 
 def test_a_large_layer_takes_all_engines_and_a_small_one_takes_one():

@@ -2,11 +2,12 @@
 
 import pytest
 
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
 from compiler.ir import CompileError
-from compiler.measured_order import build_measured
+from compiler.search.programs import build_measured
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder, check
 from tests.support.placed import branchy
@@ -23,24 +24,26 @@ def test_the_program_that_takes_least_wins():
         return 10.0 if len(measured) == 4 else 1000.0 - len(measured)
 
     graph = branchy(3, operators=9, channels=24)
-    found = build_measured(graph, TINY, Options(), measure, 8.0, lambda tried, cycles: told.append((tried, cycles)))
+    found = build_measured(
+        graph, TINY, Options(), Desk(1), measure, 8.0, lambda tried, cycles: told.append((tried, cycles))
+    )
     assert len({image.code for image in measured}) > 3
     assert found.image is measured[3] and found.cycles == 10 and found.priced == 999
     assert found.tried == len(measured) == told[-1][0] and told[-1][1] == 10
     assert measured[0].code == build(graph, TINY, Options())[0].code
-    assert found.report.orders
+    assert found.orders
 
 
 def test_without_time_the_order_by_price_stays():
     graph = branchy(3, operators=9, channels=24)
-    found = build_measured(graph, TINY, Options(), lambda image: len(image.code), 0.0)
+    found = build_measured(graph, TINY, Options(), Desk(1), lambda image: len(image.code), 0.0)
     assert found.tried == 1 and found.cycles == found.priced and found.image.code == build(graph, TINY)[0].code
 
 
 def test_a_chain_has_one_order():
     make = GraphBuilder(1)
     make.output(make.conv(make.conv(make.input((1, 8, 8, 8)), 32, (1, 1)), 16))
-    found = build_measured(make.graph, TINY, Options(), lambda image: 1.0, 60.0)
+    found = build_measured(make.graph, TINY, Options(), Desk(1), lambda image: 1.0, 60.0)
     assert found.tried == 1
     check(make.graph, TINY)
 

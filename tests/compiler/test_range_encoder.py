@@ -12,7 +12,7 @@ from compiler.compile import compile_model
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import Graph
-from compiler.ranges import compile_range
+from compiler.search.ranges import compile_range
 from examples.encoder import LENGTHS, MODEL, demo
 from examples.encoder.reference import integer_logits
 from hw.contract.params import preset

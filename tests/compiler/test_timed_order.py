@@ -7,13 +7,14 @@ import pytest
 
 from caesura.model_cycles import layer_cycles, model_cycles
 from compiler import reference
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.ir import CompileError
-from compiler.ranges import compile_range
-from compiler.timed_order import PROGRAMS, build_timed
+from compiler.search.programs import PROGRAMS, build_timed
+from compiler.search.ranges import compile_range
 from hw.contract.params import preset
 from hw.image.kernel_attributes import KernelAttributes
 from tests.support.check.races import RaceChecker
@@ -30,10 +31,10 @@ TIMED = Options(order="timed")
 def test_the_best_of_a_counted_number_of_programs_is_kept(seed):
     graph = branchy(seed, operators=9, channels=24)
     told = []
-    found = build_timed(graph, TINY, TIMED, layer_cycles, lambda tried, cycles: told.append((tried, cycles)))
+    found = build_timed(graph, TINY, TIMED, Desk(1), layer_cycles, lambda tried, cycles: told.append((tried, cycles)))
     assert 1 < found.tried <= PROGRAMS and [tried for tried, _ in told] == list(range(1, found.tried + 1))
     assert told[0][1] == found.priced >= told[-1][1] == found.cycles == model_cycles(found.image)
-    again = build_timed(graph, TINY, TIMED, layer_cycles)
+    again = build_timed(graph, TINY, TIMED, Desk(1), layer_cycles)
     assert again.image.to_bytes() == found.image.to_bytes() and again.tried == found.tried
     inputs = random_inputs(graph, 7)
     expected = reference.run_all(graph, inputs)
@@ -55,14 +56,14 @@ def test_a_region_that_takes_long_is_not_made_again():
     def regions(image):
         return sum(" + " in layer.name for layer in image.meta.layers)
 
-    found = build_timed(graph, TINY, TIMED, slow)
+    found = build_timed(graph, TINY, TIMED, Desk(1), slow)
     assert regions(found.image) < regions(made[0])
 
 
 def test_a_chain_has_one_order():
     make = GraphBuilder(1)
     make.output(make.conv(make.conv(make.input((1, 8, 8, 8)), 32, (1, 1)), 16))
-    found = build_timed(make.graph, TINY, TIMED, layer_cycles)
+    found = build_timed(make.graph, TINY, TIMED, Desk(1), layer_cycles)
     assert found.tried == 1 and found.image.code == build(make.graph, TINY)[0].code
 
 

@@ -18,8 +18,8 @@ from benchmarks.workloads.cache import cached
 from caesura import cli
 from caesura.duration_store import DurationStore
 from caesura.lengths.kernel_files import KernelFiles
-from compiler.backend.objects.layer_object import LayerObject
 from compiler.backend.objects.object_store import ObjectStore
+from compiler.backend.objects.step_object import StepObject
 from hw.contract.params import preset
 from hw.image.kernel_attributes import KernelAttributes
 from hw.image.range_image import RangeImage, Stretch
@@ -59,7 +59,7 @@ def test_it_is_made_for_this_user_alone(home):
     try:
         assert stat.S_IMODE(cache_dir().stat().st_mode) == 0o700
         shutil.rmtree(cache_dir())
-        ObjectStore().keep("a", LayerObject("4x4", (), ()))
+        ObjectStore().keep("a", StepObject((), ()))
         assert stat.S_IMODE((home / "caesura").stat().st_mode) == 0o700
     finally:
         os.umask(umask)
@@ -120,11 +120,11 @@ def test_what_is_no_plain_file_is_not_read(kind, home):
 
 def test_objects_of_layers(kind):
     store = ObjectStore()
-    store.keep("a", LayerObject("4x4", (), ()))
+    store.keep("a", StepObject((), ()))
     (path,) = (cache_dir() / "objects").iterdir()
     odd(path, kind)
     assert store.find("a") is None
-    store.keep("a", LayerObject("4x4", (), ()))
+    store.keep("a", StepObject((), ()))
     assert (store.find("a") is None) == (kind == "folder")
     store.prune()
 
@@ -213,9 +213,9 @@ class Attack:
 def test_to_read_an_object_runs_no_code(made, home, monkeypatch):
     monkeypatch.chdir(home)
     store = ObjectStore()
-    store.keep("a", LayerObject("4x4", (), ()))
+    store.keep("a", StepObject((), ()))
     (path,) = (cache_dir() / "objects").iterdir()
-    for value in (Attack(made), LayerObject("4x4", (), (Attack(made),))):
+    for value in (Attack(made), StepObject((), (Attack(made),))):
         packed = zlib.compress(pickle.dumps(value))
         path.write_bytes(hashlib.sha256(packed).digest() + packed)
         assert store.find("a") is None

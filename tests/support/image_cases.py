@@ -13,17 +13,15 @@ import numpy as np
 import onnx
 
 from compiler import ir
-from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build, build_lowered, emit_lowered
+from compiler.backend.pipeline import blank, build, emit_lowered, lowered, planned
 from compiler.dynamic_dimension import DynamicDimension
-from compiler.engine_count import build_for_its_size
 from compiler.frontend import import_model
-from compiler.measured_order import build_measured
 from compiler.plan.retarget import retarget
-from compiler.ranges import compile_range
-from compiler.timed_order import build_timed
+from compiler.search.engine_count import build_for_its_size
+from compiler.search.programs import build_measured, build_timed
+from compiler.search.ranges import compile_range
 from examples.encoder import MODEL as ENCODER
 from hw.contract.params import KIB, SocParams
 from hw.image.image import Image
@@ -80,7 +78,7 @@ def _timed(graph: ir.Graph, params: SocParams, options: Options) -> list[bytes]:
         made.append(image.to_bytes())
         return _cycles_of_layers(image)
 
-    best = build_timed(graph, params, options, time_layers, jobs=1)
+    best = build_timed(graph, params, options, Desk(1), time_layers)
     return [*made, best.image.to_bytes()]
 
 
@@ -92,14 +90,14 @@ def _measured(graph: ir.Graph, params: SocParams, options: Options) -> list[byte
         made.append(image.to_bytes())
         return sum(_cycles_of_layers(image))
 
-    best = build_measured(graph, params, options, measure, float("inf"), jobs=1)
+    best = build_measured(graph, params, options, Desk(1), measure, float("inf"))
     return [*made, best.image.to_bytes()]
 
 
 def _auto(size: int, channels: int) -> list[bytes]:
     make = GraphBuilder(3)
     make.output(make.conv(make.input((1, size, size, channels)), channels, pads=(1, 1, 1, 1)))
-    return [build_for_its_size(make.graph, FOUR, Options(), jobs=1)[0].to_bytes()]
+    return [build_for_its_size(make.graph, FOUR, Options(), Desk(1))[0].to_bytes()]
 
 
 # -- lengths -------------------------------------------------------------------------------------------------
@@ -110,17 +108,19 @@ def _range(model: onnx.ModelProto | Path, lengths: range, params: SocParams, **h
 
 def _family(lengths: Iterable[int]) -> Iterator[bytes]:
     """The longest length, then shorter ones by its plan: each with tiles of its own, and with the plan's."""
-    dimension, built = DynamicDimension.of(conv_net((1, 1), (1, 1))), None
+    dimension, longest = DynamicDimension.of(conv_net((1, 1), (1, 1))), None
     with Desk(1) as desk:
         for length in lengths:
-            net = LoweredModel.of(import_model(dimension.fixed(length), name="net"), TINY, Options())
-            if built is None:
-                built = build_lowered(net, desk)
-                yield built.image.to_bytes()
+            graph = import_model(dimension.fixed(length), name="net")
+            free = blank(graph, TINY, Options())
+            net = lowered(graph, free)
+            if longest is None:
+                longest = planned(free, net, desk)
+                yield emit_lowered(longest.plan.without_orders(), net, desk).to_bytes()
             else:
-                for free in (True, False):
-                    plan = retarget(built, net, free_tiles=free)
-                    yield emit_lowered(net, plan, desk, built.placement.constants).to_bytes()
+                for free_tiles in (True, False):
+                    plan = retarget(longest, free, net, free_tiles=free_tiles)
+                    yield emit_lowered(plan, net, desk, longest.placement.constants).to_bytes()
 
 
 def _rows_as_long() -> onnx.ModelProto:

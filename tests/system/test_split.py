@@ -8,9 +8,9 @@ import pytest
 from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.backend.split.parts import cut
 from compiler.order.dimensions import HEIGHT
-from compiler.plan.rewrites import ImageCut
+from compiler.plan.plan import ImageCut
+from compiler.search.split.parts import cut
 from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from sim import backends

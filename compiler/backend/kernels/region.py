@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from compiler.backend.kernels.registry import KernelContext, emitted
 from compiler.backend.layers.layer import ConvLayer, ProductLayer
-from compiler.backend.layers.region import Region
 from compiler.backend.layers.region_share import Share
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.memory.operand import KeptInput, Lv1Area
 from compiler.backend.program.address import Anchor, Symbol
 from compiler.backend.program.dependencies import apart, dependencies
@@ -32,7 +32,7 @@ _LONGEST = 1024  #: cycles of an instruction of the vector unit beside convoluti
 
 
 def region_jobs(
-    region: Region, tiles: Sequence[AnyTiles | None], context: KernelContext, given: Sequence[JobPlan] | None = None
+    region: ModelStep, tiles: Sequence[AnyTiles | None], context: KernelContext, given: Sequence[JobPlan] | None = None
 ) -> tuple[list[JobProgram], list[AnyTiles]]:
     """Return one job for each engine that has a part in ``region``, and the tiles of its members: those of ``tiles``,
     or as they are chosen where these are None. ``given`` are decisions about each job, if there are any.
@@ -55,7 +55,7 @@ def region_jobs(
     return [job for job, _ in merged], chosen
 
 
-def _areas(region: Region, params: SocParams) -> list[Lv1Area]:
+def _areas(region: ModelStep, params: SocParams) -> list[Lv1Area]:
     """Return the bytes of LV1 that each member may use: a quarter is for the vector unit, if there are convolutions
     too; half beside products of computed matrices alone, which need less than convolutions and have softmax beside
     them."""
@@ -68,7 +68,7 @@ def _areas(region: Region, params: SocParams) -> list[Lv1Area]:
     return [Lv1Area(0, most) if conv else Lv1Area(most, whole.size - most) for conv in convolutions]
 
 
-def _alone(region: Region, context: KernelContext) -> int:
+def _alone(region: ModelStep, context: KernelContext) -> int:
     """Return the cycles of the members one after the other, if each were a layer of its own."""
     total = 0
     for member in region.members:
@@ -80,7 +80,7 @@ def _alone(region: Region, context: KernelContext) -> int:
 
 
 def _parts(
-    region: Region, tiles: Sequence[AnyTiles | None], context: KernelContext
+    region: ModelStep, tiles: Sequence[AnyTiles | None], context: KernelContext
 ) -> tuple[list[list[JobProgram]], list[AnyTiles]]:
     """Return the jobs of the members, by engine, and the tiles of each member."""
     engines, made = range(context.budget.engines), Made(context.params)

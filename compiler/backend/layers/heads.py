@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import ir
+from compiler.plan.plan import HeadGroups
 from compiler.plan.plan_error import PlanError
-from compiler.plan.rewrites import HeadGroups
 from hw.contract.params import SocParams
 
 _SHARE = 16  #: part of LV2 that the scores of a group may take

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, Layer, LoadLayer, StridedCopy
+from compiler.plan.plan import InputLoad
 from compiler.plan.plan_error import PlanError
-from compiler.plan.rewrites import InputLoad
 from hw.contract.params import SocParams
 from sim.cost import moved
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, Layer
-from compiler.backend.layers.region import flattened
 
 
 def verify_layers(graph: ir.Graph, layers: Sequence[Layer]) -> None:
@@ -19,7 +18,7 @@ def _problems(graph: ir.Graph, layers: Sequence[Layer]) -> Iterator[str]:
     roots = graph.roots()
     known = {roots[port.tensor] for port in graph.inputs}
     known |= {roots[name] for name, tensor in graph.tensors.items() if tensor.data is not None}
-    for layer in flattened(layers):
+    for layer in layers:
         where = f"layer {layer.name!r}"
         for name in (*layer.inputs, *layer.outputs):
             if name not in roots:

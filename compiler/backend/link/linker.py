@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import ir
-from compiler.backend.link.edges import job_edges
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.link.job_places import (
     JobPlace,
+    WeightSegment,
     job_places,
     shared_bytes,
     weights_only,
     windows_of_their_own,
 )
 from compiler.backend.link.relocation import linked_points, relocated, relocated_program
-from compiler.backend.link.tables import layer_table, port_table, step_table, tensor_table
-from compiler.backend.link.weights import WeightSegment
+from compiler.backend.link.tables import job_edges, layer_table, port_table, step_table, tensor_table
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.objects.layer_code import JobCode, LayerCode
 from compiler.backend.objects.private_staging import PrivateStaging
+from compiler.backend.objects.step_object import JobObject, StepObject
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.copies import contiguous
@@ -35,14 +35,14 @@ _MOST_POINTS = 1 << 16  #: numbers of points in a CANCEL instruction
 
 
 def link(
-    graph: ir.Graph, codes: Sequence[LayerCode], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
-    longest_load: int,
+    graph: ir.Graph, steps: Sequence[ModelStep], objects: Sequence[StepObject], placement: TensorPlacement,
+    budget: Lv2Budget, params: SocParams, longest_load: int,
 ) -> Image:  # fmt: skip
-    """Return the image of ``codes``, in the order of the layers. ``longest_load``: bytes that one instruction of a
+    """Return the image of ``steps`` with their ``objects``. ``longest_load``: bytes that one instruction of a
     prologue loads at most (0: any), as a pause waits for its end. Raises :class:`CompileError` if DRAM is too small or
     there are too many cancellation points."""
-    jobs = [job for code in codes for job in code.jobs]
-    count = sum(len(job.body.points) for job in jobs)
+    jobs = [job for one in objects for job in one.jobs]
+    count = sum(len(job.points) for job in jobs)
     if count > _MOST_POINTS:
         raise CompileError(
             f"the model has more than {_MOST_POINTS} cancellation points: choose a longer cancel_interval"
@@ -52,7 +52,7 @@ def link(
     private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
     code = _Code(params, budget, longest_load, private)
     waits = _waits(jobs) if budget.engines > 1 else [[] for _ in jobs]
-    edges = job_edges(graph, codes) if budget.placed else [[] for _ in jobs]
+    edges = job_edges(graph, steps, objects) if budget.placed else [[] for _ in jobs]
     for job, place, wait, after in zip(jobs, places, waits, edges, strict=True):
         code.add(job, place, wait, after)
     set_bounds(code.jobs, code.points, code.bodies, params, code.longest_load, placed=budget.placed)
@@ -66,7 +66,7 @@ def link(
         sizes[6] = shared_bytes(placement, budget)
         sizes[7] = sizes[6] + budget.windows * budget.engines
     _check_dram(graph.name, sizes, params)
-    hosts = [one.layer.op for one in codes if isinstance(one.layer.op, ir.Host)]
+    hosts = [op for step in steps if isinstance(op := step.members[-1].op, ir.Host)]
     meta = ImageMeta(
         model=graph.name,
         params=params.to_dict(),
@@ -74,9 +74,9 @@ def link(
         tensors=tensor_table(placement),
         inputs=port_table(graph.inputs),
         outputs=port_table(graph.outputs),
-        layers=layer_table(graph, codes, params),
+        layers=layer_table(graph, steps, objects, params),
         jobs=code.jobs,
-        steps=step_table([one.layer for one in codes], code.jobs),
+        steps=step_table(steps, code.jobs),
         events=int(budget.engines > 1),
         parts=budget.parts if budget.placed else 0,
         overlaid=not budget.placed,
@@ -89,14 +89,14 @@ def link(
     return image
 
 
-def _waits(jobs: Sequence[JobCode]) -> list[list[tuple[int, int]]]:
+def _waits(jobs: Sequence[JobObject]) -> list[list[tuple[int, int]]]:
     """Return the events that each job waits for. With several engines, a layer starts when all earlier layers have
     ended: every job counts the one event up, and waits until it has reached the number of jobs of earlier layers."""
     waits: list[list[tuple[int, int]]] = []
-    before = layer = 0
+    before = step = 0
     for count, job in enumerate(jobs):
-        if job.layer != layer:
-            before, layer = count, job.layer
+        if job.step != step:
+            before, step = count, job.step
         waits.append([(0, before)] if before else [])
     return waits
 
@@ -114,23 +114,23 @@ class _Code:
         self._private = private
         self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
 
-    def add(self, job: JobCode, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
+    def add(self, job: JobObject, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
         """Append a job; ``after``: see :class:`hw.image.image.JobInfo`."""
-        body, addresses, first = job.body, place.addresses, len(self.points)
-        self.bodies.append(relocated_program(body, addresses))
-        pc = self._append(relocated(body, addresses, first))
+        addresses, first = place.addresses, len(self.points)
+        self.bodies.append(relocated_program(job, addresses))
+        pc = self._append(relocated(job, addresses, first))
         size, prologue = len(job.window_data), None
-        if size and not body.own_loads:  # behind the body: it is shorter than what a fetch reads ahead of an END
-            prologue = self._prologue(body.engine, addresses, size)
-        self._since_load[body.engine] += 1
-        if body.loads:
-            self._since_load[body.engine] = 0
-        points = linked_points(body, addresses, first, len(self.jobs), pc)
-        live = self._live(body.starting, addresses)
+        if size and not job.own_loads:  # behind the body: it is shorter than what a fetch reads ahead of an END
+            prologue = self._prologue(job.engine, addresses, size)
+        self._since_load[job.engine] += 1
+        if job.loads:
+            self._since_load[job.engine] = 0
+        points = linked_points(job, addresses, first, len(self.jobs), pc)
+        live = self._live(job.starting, addresses)
         self.points += [replace(p, live=self._private.ranges(p.live)) for p in points] if self._private else points
         self.jobs.append(
             JobInfo(
-                job.layer, body.engine, pc, prologue,
+                job.step, job.engine, pc, prologue,
                 window_after=place.after if prologue is None else place.after or place.again,
                 window=(addresses.window, size) if prologue is not None else (0, 0),
                 live=live, waits=waits, signal=0 if self._engines > 1 else None, after=after,

@@ -1,13 +1,13 @@
 """Bodies at their places: addresses of weights and numbers of cancellation points become those of the image."""
 
-from compiler.backend.objects.layer_object import BodyObject
+from compiler.backend.objects.step_object import JobObject
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Anchor, JobAddresses
 from hw.contract.isa import INSN_BYTES, Insn, add_to_field
 from hw.image import CancelPoint, LiveRange
 
 
-def relocated(body: BodyObject, addresses: JobAddresses, first: int) -> bytes:
+def relocated(body: JobObject, addresses: JobAddresses, first: int) -> bytes:
     """Return the code of ``body``; ``first``: number of its first point in the image."""
     code = bytearray(body.code)
     for fixup in body.fixups:
@@ -17,7 +17,7 @@ def relocated(body: BodyObject, addresses: JobAddresses, first: int) -> bytes:
     return bytes(code)
 
 
-def relocated_program(body: BodyObject, addresses: JobAddresses) -> list[Insn]:
+def relocated_program(body: JobObject, addresses: JobAddresses) -> list[Insn]:
     """Return the program of ``body`` as far as times depend on it."""
     program = list(body.program)
     for fixup in body.fixups:
@@ -29,7 +29,7 @@ def relocated_program(body: BodyObject, addresses: JobAddresses) -> list[Insn]:
 
 
 def linked_points(
-    body: BodyObject, addresses: JobAddresses, first: int, job: int, body_pc: int
+    body: JobObject, addresses: JobAddresses, first: int, job: int, body_pc: int
 ) -> list[CancelPoint]:  # fmt: skip
     """Return the points of ``body``, which begins at ``body_pc``; ``job``: its number in the image."""
     cuts = {point.cut for point in body.points}

@@ -7,7 +7,6 @@ import numpy as np
 
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, Layer, NormLayer, SoftmaxLayer
-from compiler.backend.layers.region import flattened
 from compiler.backend.layers.vec_params import conv_params_bytes, params_bytes
 from compiler.backend.memory.operand import StagingArea
 from hw.contract.isa import WIDE_TABLE_BYTES
@@ -99,7 +98,7 @@ def divide(
     ``placed``: each layer runs on one of ``engines``, whichever. The window rings take what the weights need, at most a
     quarter, or less as long as they hold the weights of any channel tile that a quarter holds. Tensors get the rest;
     what these leave is given out again by :meth:`Lv2Division.extended`."""
-    word, layers = params.lv1_word, flattened(layers)
+    word = params.lv1_word
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     constants = [_row_constants(layer, params) for layer in layers]
     total = sum(count * size for count, size in tiles) + sum(constants) + _SLACK * len(layers)

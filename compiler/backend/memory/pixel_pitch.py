@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from compiler import ir
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, Layer
-from compiler.backend.layers.region import flattened
 from hw.contract.params import SocParams
 
 _GAIN = 1.1  #: the factor by which loads must get shorter to be worth the bytes
@@ -26,7 +25,6 @@ def words_per_run(pitch: int, channels: int, word: int) -> float:
 
 def padded_pitches(graph: ir.Graph, layers: Sequence[Layer], params: SocParams) -> dict[str, int]:
     """Return pitches in bytes by tensor, for those that convolutions write and only depthwise ones read."""
-    layers = flattened(layers)
     word, pitches, flow = params.lv1_word, {}, layer_flow(graph, layers)
     for maker in layers:
         name, readers = maker.output, list(flow.successors(maker))

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from compiler import ir
-from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.step import ModelStep, flattened
 from compiler.backend.memory.budget import Lv2Budget, divide
 from compiler.backend.memory.first_fit import FirstFit
 from compiler.backend.memory.sharing import BufferSharing, SharedBuffer
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
+from compiler.backend.memory.verify import DRAM_ALIGN
 from compiler.backend.options import Options
 from compiler.backend.order.layer_order import Chain, Edges, LayerOrder
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
-
-DRAM_ALIGN = 64
 
 #: Orders in which buffers are offered LV2: what lives long and large either last or first.
 _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
@@ -27,16 +26,14 @@ _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
 
 
 def place(
-    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, options: Options
+    graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options
 ) -> tuple[Lv2Budget, TensorPlacement]:
     """Return the division of LV2 with the least traffic to tensors that did not fit, the first of equals, and the
     placement. Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
-    lv2 = options.lv2_bytes(params)
-    order = Edges(graph, layers) if options.placed else Chain()
-    sharing = BufferSharing(graph, layers, params, order, observe=options.observe)
+    lv2, sharing = options.lv2_bytes(params), shared_buffers(graph, steps, params, options)
     placed = [
         (one, place_buffers(graph, sharing, params, one.least.staging_end, one.tensors_end, options.observe))
-        for one in divide(graph, layers, params, options.engines, lv2, placed=options.placed)
+        for one in divide(graph, flattened(steps), params, options.engines, lv2, placed=options.placed)
     ]
     division, placement = min(placed, key=lambda pair: pair[1].moved)
     budget = division.extended(placement.sizes[Segment.LV2], lv2, params)
@@ -47,6 +44,12 @@ def place(
             "larger lv2_limit or a preset with a larger lv2_bytes"
         )
     return budget, placement
+
+
+def shared_buffers(graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options) -> BufferSharing:
+    """Return the buffers of all tensors, still without places."""
+    order = Edges(graph, flattened(steps)) if options.placed else Chain()
+    return BufferSharing(graph, steps, params, order, observe=options.observe)
 
 
 def place_buffers(

@@ -12,7 +12,7 @@ from compiler import ir
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, Layer
 from compiler.backend.layers.origin import Origin, origin
-from compiler.backend.layers.region import flattened, members_of
+from compiler.backend.layers.step import ModelStep, flattened
 from compiler.backend.memory.pixel_pitch import padded_pitches
 from compiler.backend.order.layer_order import Chain, LayerOrder
 from hw.contract.isa import Segment
@@ -40,11 +40,12 @@ class BufferSharing:
     :class:`TensorPlacement`; ``roots``: tensor → the tensor whose bytes it shares by reshapes."""
 
     def __init__(
-        self, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, order: LayerOrder | None = None, *,
+        self, graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, order: LayerOrder | None = None, *,
         observe: bool = False,
     ) -> None:  # fmt: skip
         """``observe``: parts of tensors are tensors of their own, which somebody looks at."""
-        self._graph, self._layers, self.order = graph, layers, order or Chain()
+        self._graph, self._steps, self.order = graph, steps, order or Chain()
+        self._layers = flattened(steps)
         self.roots = graph.roots()
         self.inside: dict[str, tuple[str, Origin]] = {}
         self.buffers = self._by_root()
@@ -68,15 +69,15 @@ class BufferSharing:
         made: dict[str, SharedBuffer] = {}
         by_tensor = {}
         for name, tensor in self._graph.tensors.items():
-            buffer = made.setdefault(self.roots[name], SharedBuffer(tensor.size, len(self._layers), -1))
+            buffer = made.setdefault(self.roots[name], SharedBuffer(tensor.size, len(self._steps), -1))
             by_tensor[name] = buffer
             if tensor.data is not None:
                 buffer.segment = Segment.WEIGHTS
         return by_tensor
 
     def _numbered(self) -> Iterator[tuple[int, Layer]]:
-        """Return the layers with their numbers in the layer table; members of a region have its number."""
-        return ((number, member) for number, layer in enumerate(self._layers) for member in members_of(layer))
+        """Return the layers with the numbers of their steps."""
+        return ((number, member) for number, step in enumerate(self._steps) for member in step.members)
 
     def _live(self) -> None:
         """Lives of all buffers, and segments of those that are not in LV2 anyway."""
@@ -95,10 +96,9 @@ class BufferSharing:
 
     def _slice_in_place(self) -> None:
         """Whoever reads a slice reads the bytes that it was taken from, if it can do with gaps."""
-        layers = flattened(self._layers)
-        flow, reshaped = layer_flow(self._graph, layers), self._reshaped()
+        flow, reshaped = layer_flow(self._graph, self._layers), self._reshaped()
         outside = {port.tensor for port in (*self._graph.inputs, *self._graph.outputs)}
-        for layer in reversed(layers):  # the slice of a slice hands its readers on
+        for layer in reversed(self._layers):  # the slice of a slice hands its readers on
             if not isinstance(layer.op, ir.Slice) or {layer.output, *layer.inputs} & reshaped:
                 continue
             source = layer.inputs[0]
@@ -123,11 +123,10 @@ class BufferSharing:
         return {name for op in self._graph.ops if isinstance(op, ir.Reshape) for name in (op.inputs[0], op.output)}
 
     def _concatenate_in_place(self) -> None:
-        layers = flattened(self._layers)
-        flow = layer_flow(self._graph, layers)
-        makers = {layer.output: layer for layer in layers}
+        flow = layer_flow(self._graph, self._layers)
+        makers = {layer.output: layer for layer in self._layers}
         reshaped = self._reshaped()
-        for layer in layers:
+        for layer in self._layers:
             if not isinstance(layer.op, ir.Concat):
                 continue
             axis = layer.op.axis % len(self._graph.tensors[layer.output].shape)
@@ -161,7 +160,7 @@ class BufferSharing:
 
     def _used_behind(self, number: int, layer: Layer, buffer: SharedBuffer) -> bool:
         """Return whether a member of the same region behind ``layer`` uses ``buffer``."""
-        members = members_of(self._layers[number])
+        members = self._steps[number].members
         behind = members[members.index(layer) + 1 :]
         names = {self._outermost(name) for other in behind for name in (*other.inputs, *other.outputs)}
         return any(self.buffers[name] is buffer for name in names)

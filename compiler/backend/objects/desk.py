@@ -1,22 +1,20 @@
-"""All layers of a model as code, each source compiled once, in as many processes as there are."""
+"""All steps of a model as objects, each question answered once, in as many processes as there are."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
-from compiler.backend.kernels.conv_data import ConvData
-from compiler.backend.kernels.layer_program import layer_program
-from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer, LoadLayer
-from compiler.backend.layers.region import Region, members_of
+from compiler.backend.kernels.registry import KernelContext
+from compiler.backend.layers.layer import ConvLayer, LoadLayer
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.objects.layer_code import JobCode, LayerCode
-from compiler.backend.objects.layer_object import LayerObject, layer_object, weights_of
-from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
+from compiler.backend.objects.question import Question
+from compiler.backend.objects.step_object import StepObject, step_jobs, step_object
 from compiler.backend.objects.workers import Workers, cpus
 from compiler.backend.preempt.points import PointLimits
 from compiler.ir import CompileError
-from compiler.plan.plan import StepPlan, without_order
+from compiler.plan.plan import without_order
+from compiler.plan.plan_error import OtherJobsError, PlanError
 from hw.contract.params import SocParams
 
 #: Cycles of layers that take longer to compile than other processes take to start: about two seconds.
@@ -26,7 +24,7 @@ _REGION = 4  #: times as long as its layers would take one by one: they are comp
 
 
 class Desk:
-    """Makes code of layers: it has worker processes, and holds what they have made so far. It is a context manager.
+    """Makes objects of steps: it has worker processes, and holds what they have made so far. It is a context manager.
 
     Every object is filed under two keys: the question, in which tiles and points are free, and the answer, in which
     they are those that were chosen. So to emit what has just been decided compiles nothing.
@@ -39,7 +37,7 @@ class Desk:
         if jobs is not None and jobs < 1:
             raise CompileError(f"jobs must be at least 1, not {jobs}")
         self._workers, self._store = Workers(jobs or cpus()), store
-        self._objects: dict[str, LayerObject | CompileError] = {}
+        self._objects: dict[str, StepObject | CompileError] = {}
 
     def __enter__(self) -> "Desk":
         self._workers.__enter__()
@@ -49,92 +47,87 @@ class Desk:
         self._workers.__exit__(*error)
 
     def compile(
-        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
-        limits: PointLimits | None, given: Sequence[StepPlan] | None = None,
-    ) -> tuple[list[LayerCode], list[Region]]:  # fmt: skip
-        """Return the code of all ``layers``, or else the regions whose members cannot be one; ``given`` is what is
-        decided about each already. Raises :class:`CompileError` for the first other layer that has none."""
-        codes, refused = self._codes(layers, placement, budget, params, limits, given)
-        if limits and given is None and not refused:
-            kept = limits.limited(sum(code.cycles for code in codes))
+        self, steps: Sequence[ModelStep], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
+        limits: PointLimits | None,
+    ) -> tuple[list[StepObject], list[ModelStep]]:  # fmt: skip
+        """Return the objects of all ``steps`` with their weights, or else the free regions whose members cannot be one.
+        Raises :class:`CompileError` for the first other step that has none, :class:`PlanError` if what is decided about
+        it does not do."""
+        longest = limits.longest if limits else 0
+        start = next((number for number, step in enumerate(steps) if not isinstance(step.members[0], LoadLayer)), 0)
+        contexts = [
+            KernelContext(params, number, placement, budget, longest, starts=number == start)
+            for number in range(len(steps))
+        ]
+        objects, refused = self._objects_of(steps, contexts, limits)
+        if limits and not refused and any(step.jobs is None for step in steps):
+            kept = limits.limited(sum(one.cycles for one in objects))
             if kept.spacing != limits.spacing:
-                return self._codes(layers, placement, budget, params, kept, None)
-        return codes, refused
+                return self._objects_of(steps, contexts, kept)
+        return objects, refused
 
-    def _codes(
-        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
-        limits: PointLimits | None, given: Sequence[StepPlan] | None,
-    ) -> tuple[list[LayerCode], list[Region]]:  # fmt: skip
-        start = next((number for number, layer in enumerate(layers) if not isinstance(layer, LoadLayer)), 0)
-        sources = {
-            number: LayerSource.of(
-                layer,
-                number,
-                placement,
-                budget,
-                params,
-                limits,
-                given[number] if given else None,
-                starts=number == start,
-            )
-            for number, layer in enumerate(layers)
-            if not isinstance(layer, HostLayer)
+    def _objects_of(
+        self, steps: Sequence[ModelStep], contexts: Sequence[KernelContext], limits: PointLimits | None
+    ) -> tuple[list[StepObject], list[ModelStep]]:
+        questions = {
+            context.number: Question.of(step, context, limits)
+            for step, context in zip(steps, contexts, strict=True)
+            if not step.on_host
         }
-        self._compile({source.key: source for source in sources.values()})
-        refused = list[Region]()
-        for number, source in sources.items():
-            made, layer = self._objects[source.key], layers[number]
-            if isinstance(made, LayerObject):
+        self._answer({question.key: question for question in questions.values()})
+        refused = list[ModelStep]()
+        for number, question in questions.items():
+            made, step = self._objects[question.key], steps[number]
+            if isinstance(made, StepObject):
                 continue
-            if isinstance(layer, Region) and given is None:
-                refused.append(layer)
-                continue
-            if given is None:
-                context = replace(source.context, number=number, placement=placement)
-                layer_program(layer, context)  # fails likewise, and knows names
-            raise made
+            if not step.free:
+                kind = OtherJobsError if isinstance(made, OtherJobsError) else PlanError
+                raise kind(f"step {number} ({step.name!r}): {made}") from made
+            if not step.places:
+                step_jobs(step, contexts[number])  # fails likewise, and knows names
+                raise made
+            refused.append(step)
         if refused:
             return [], refused
-        codes = [
-            self._code(number, layer, sources[number]) if number in sources else LayerCode(number, layer, "", ())
-            for number, layer in enumerate(layers)
-        ]
-        return codes, []
+        return [
+            self._weighted(number, questions[number]) if number in questions else StepObject()
+            for number in range(len(steps))
+        ], []
 
-    def _compile(self, sources: Mapping[str, LayerSource]) -> None:
-        """Have the objects of ``sources``."""
-        self._make_room(sources)
-        for key in sources.keys() - self._objects.keys():
+    def _answer(self, questions: Mapping[str, Question]) -> None:
+        """Have the objects of ``questions``."""
+        self._make_room(questions)
+        for key in questions.keys() - self._objects.keys():
             if self._store and (found := self._store.find(key)) is not None:
-                answer = self._file(key, sources[key], found)
+                answer = self._file(key, questions[key], found)
                 if answer is not None:
                     self._store.used(answer)
-        cycles = {key: _cycles(sources[key]) for key in sources.keys() - self._objects.keys()}
+        cycles = {key: _cycles(questions[key]) for key in questions.keys() - self._objects.keys()}
         if sum(cycles.values()) > _MANY_CYCLES:
             self._workers.start()
         missing = sorted(cycles, key=lambda key: (-cycles[key], key))
-        results = self._workers.map(layer_object, [sources[key] for key in missing])
+        results = self._workers.map(step_object, [questions[key] for key in missing])
         for key, made in zip(missing, results, strict=True):
             if isinstance(made, Exception) and not isinstance(made, CompileError):
                 raise made
-            answer = self._file(key, sources[key], made)
-            if self._store and isinstance(made, LayerObject):
+            answer = self._file(key, questions[key], made)
+            if self._store and isinstance(made, StepObject):
                 self._store.keep(key, made, answer)
         if self._store:
             self._store.prune()
 
-    def _file(self, key: str, source: LayerSource, made: LayerObject | CompileError) -> str | None:
-        """File the object of ``source``, which has ``key``; return the key of its answer, if it is a question."""
+    def _file(self, key: str, question: Question, made: StepObject | CompileError) -> str | None:
+        """File the object of ``question``, which has ``key``; return the key of its answer, if it is a question."""
         self._objects[key] = made
-        if not isinstance(made, LayerObject) or source.jobs is not None:
+        if not isinstance(made, StepObject) or question.step.jobs is not None:
             return None
-        answer = source.answered(made.tiles, without_order(body.plan for body in made.bodies))
+        answer = question.answered(made.tiles, without_order(job.plan for job in made.jobs))
         self._objects[answer] = made
         return answer
 
     def _make_room(self, wanted: Collection[str]) -> None:
         """Forget what was filed first, as far as it is too much and not ``wanted``."""
-        held = {key: made.size for key, made in self._objects.items() if isinstance(made, LayerObject)}
+        held = {key: made.size for key, made in self._objects.items() if isinstance(made, StepObject)}
         total = sum(held.values())
         for key, size in held.items():
             if total <= _MOST_BYTES:
@@ -143,36 +136,21 @@ class Desk:
                 total -= size
                 del self._objects[key]
 
-    def _code(self, number: int, layer: Layer, source: LayerSource) -> LayerCode:
-        made = self._objects[source.key]
-        assert isinstance(made, LayerObject)
-        jobs = _jobs(number, made, source)
-        if jobs is None:
-            made = layer_object(source)
-            jobs = _jobs(number, made, source)
-            assert jobs is not None  # they are its own weights
-        return LayerCode(number, layer, made.summary, jobs, made.tiles)
+    def _weighted(self, number: int, question: Question) -> StepObject:
+        made = self._objects[question.key]
+        assert isinstance(made, StepObject)
+        found = made.weighted(number, question) or step_object(question).weighted(number, question)
+        assert found is not None  # the latter has its own weights
+        return found
 
 
-def _jobs(number: int, made: LayerObject, source: LayerSource) -> tuple[JobCode, ...] | None:
-    """Return the jobs of layer ``number`` if ``made`` is the object of its ``source``; None if that has other
-    weights."""
-    known: dict[ConvData, bytes] = {}
-    jobs = []
-    for body in made.bodies:
-        weights = weights_of(body, source, known)
-        if weights is None:
-            return None
-        jobs.append(JobCode(number, body, *weights))
-    return tuple(jobs)
-
-
-def _cycles(source: LayerSource) -> float:
+def _cycles(question: Question) -> float:
     """About how long the device would compute: so much there is to compile, and what takes long should come first."""
-    made, params = source.placement.tensors, source.params
-    return (_REGION if isinstance(source.layer, Region) else 1) * sum(
+    step, params = question.step, question.context.params
+    made = question.context.placement.tensors
+    return (_REGION if step.places else 1) * sum(
         made[member.output].size * member.weights[0].size / params.macs
         if isinstance(member, ConvLayer)
         else made[member.output].size / params.vec_lanes
-        for member in members_of(source.layer)
+        for member in step.members
     )

@@ -1,8 +1,8 @@
 """Objects of layers on disk, so that a model that was compiled before, or differs in few layers, compiles soon.
 
-The name of a file is the digest of all that its object depends on: the layer's source, and the compiler's own. Files
-carry a digest of what they hold, and are read only if it is right. They are pickles that may name nothing but values
-of the compiler (frozen data classes and enumerations), so that to read one runs no code.
+The name of a file is the digest of all that its object depends on: the question about a step, and the compiler's
+source. Files carry a digest of what they hold, and are read only if it is right. They are pickles that may name nothing
+but values of the compiler (frozen data classes and enumerations), so that to read one runs no code.
 """
 
 import dataclasses
@@ -14,10 +14,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from compiler.backend.objects.layer_object import LayerObject
+from compiler.backend.objects.step_object import StepObject
 from sim import BoundedFolder, cache_dir, sources_digest
 
-#: All code that a layer's object comes from.
+#: All code that an object comes from.
 _SOURCES = ("compiler", "hw/contract", "hw/image", "sim/cost", "sim/functional")
 _MOST_BYTES = 256 << 20
 _MOST_UNPACKED = 1 << 30  #: bytes of an object
@@ -33,11 +33,11 @@ class ObjectStore:
         self._files = BoundedFolder(folder or cache_dir() / "objects", most)
         self._written = False
 
-    def find(self, key: str) -> LayerObject | None:
-        """Return the object of the source with this key; None if there is none, or only a damaged one."""
+    def find(self, key: str) -> StepObject | None:
+        """Return the object of the question with this key; None if there is none, or only a damaged one."""
         found = self._read(key)
         found = self._read(found) if isinstance(found, str) else found
-        return found if isinstance(found, LayerObject) else None
+        return found if isinstance(found, StepObject) else None
 
     def used(self, key: str) -> None:
         """Note that what is kept under this key is of use, so that other files are removed first."""
@@ -59,13 +59,13 @@ class ObjectStore:
         self._files.used(name)
         return found
 
-    def keep(self, key: str, made: LayerObject, answer: str | None = None) -> None:
-        """Keep the object of the source with this key; under the key ``answer`` it is found as well."""
+    def keep(self, key: str, made: StepObject, answer: str | None = None) -> None:
+        """Keep the object of the question with this key; under the key ``answer`` it is found as well."""
         self._write(key, made)
         if answer is not None:
             self._write(answer, key)
 
-    def _write(self, key: str, value: LayerObject | str) -> None:
+    def _write(self, key: str, value: StepObject | str) -> None:
         packed = zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
         self._written |= self._files.write(_name(key), hashlib.sha256(packed).digest() + packed)
 

@@ -4,12 +4,12 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from compiler.backend.layers.region import Place
 from compiler.backend.layers.region_share import Share
 from compiler.backend.order.region_knowledge import RegionKnowledge
 from compiler.backend.order.region_rules import RegionRules
 from compiler.order.graph import Order, OrderGraph
 from compiler.order.residency import spills, threshold
+from compiler.plan.plan import Place
 from sim.cost import moved
 
 MOST = 8  #: layers of a region

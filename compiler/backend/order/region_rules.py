@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer, LoadLayer, MaxLayer, ProductLayer
-from compiler.backend.layers.region import Place
 from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.order.region_places import parts_of, place_parts
 from compiler.backend.order.region_work import MemberWork, PartWay, PartWork, RegionWork
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes
+from compiler.plan.plan import Place
 from hw.contract.params import SocParams
 from sim.cost import LAYER_TO_LOAD, LAYER_TO_RESULT, RegionMember, moved, side_by_side_cycles
 

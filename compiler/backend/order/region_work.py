@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from compiler.backend.layers.region import Place
 from compiler.backend.layers.region_share import Share
 from compiler.backend.order.region_places import Ways
+from compiler.plan.plan import Place
 from sim.cost import HIDDEN
 
 MemberWork = tuple[Place, npt.NDArray[np.float64]]  #: a place, and cycles of the units of an engine that works there

@@ -19,7 +19,7 @@ import numpy as np
 from compiler import ir
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer
-from compiler.backend.layers.region import Region
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.order.region_beam import QUICK, BeamWidth, RegionBeam
 from compiler.backend.order.region_price import MOST, RegionPrice
 from compiler.backend.order.region_rules import RegionRules
@@ -100,18 +100,18 @@ class RunStudy:
         found = _mixed(whole, orders, price)
         return found if price(found) < (1 - _WORTH) * price(order) else order, report
 
-    def joined(self, order: Order) -> list[Layer]:
+    def joined(self, order: Order) -> list[ModelStep]:
         """Return the layers in ``order``, as regions or alone, whichever should take least."""
         cuts = self.price.cut(order)[1]
         groups = [order[begin:end] for begin, end in itertools.pairwise([*cuts, len(order)])]
         return [
-            Region.of(self._graph, [self._layers[i] for i in group], self.price.places(group))
+            ModelStep.region(self._graph, [self._layers[i] for i in group], self.price.places(group))
             if len(group) > 1
-            else self._layers[group[0]]
+            else ModelStep.alone(self._layers[group[0]])
             for group in groups
         ]
 
-    def forbid(self, region: Region) -> None:
+    def forbid(self, region: ModelStep) -> None:
         """Learn that the members of ``region`` cannot be one, at least not where its engines compute them."""
         if region.members[0] in self._layers:
             self.price.forbid([self._layers.index(member) for member in region.members], region.places)
@@ -122,29 +122,29 @@ class Study:
     """Studies all layers of a model: those that are in no run keep their places, such as those on the CPU, and all
     before them comes before them."""
 
-    steps: tuple[RunStudy | Layer, ...]
+    parts: tuple[RunStudy | Layer, ...]
 
     @classmethod
     def of(
         cls, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int = 0
     ) -> "Study":  # fmt: skip
         """Return a study of ``layers``, which ``engines`` share and which may use ``lv2_bytes`` of LV2 (0: all)."""
-        lv2, steps = lv2_bytes or params.lv2_bytes, list[RunStudy | Layer]()
+        lv2, parts = lv2_bytes or params.lv2_bytes, list[RunStudy | Layer]()
         for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
             if on_host:
-                steps += group
+                parts += group
             else:
-                steps.append(RunStudy.of(graph, list(group), params, engines, lv2))
-        return cls(tuple(steps))
+                parts.append(RunStudy.of(graph, list(group), params, engines, lv2))
+        return cls(tuple(parts))
 
     @property
     def runs(self) -> list[RunStudy]:
         """Return the studies of layers between two on the CPU."""
-        return [step for step in self.steps if isinstance(step, RunStudy)]
+        return [part for part in self.parts if isinstance(part, RunStudy)]
 
     def afresh(self) -> "Study":
         """Return a study of the same layers that has learned nothing."""
-        return Study(tuple(step.afresh() if isinstance(step, RunStudy) else step for step in self.steps))
+        return Study(tuple(part.afresh() if isinstance(part, RunStudy) else part for part in self.parts))
 
     def search(
         self, limits: SearchLimits | None, width: BeamWidth = QUICK
@@ -153,16 +153,16 @@ class Study:
         found = [run.search(limits, width) for run in self.runs]
         return tuple(order for order, _ in found), tuple(report for _, report in found if report)
 
-    def joined(self, orders: Orders) -> list[Layer]:
+    def joined(self, orders: Orders) -> list[ModelStep]:
         """Return all layers in ``orders``, as regions or alone."""
         given = iter(orders)
         return [
-            layer
-            for step in self.steps
-            for layer in (step.joined(next(given)) if isinstance(step, RunStudy) else [step])
+            step
+            for run in self.parts
+            for step in (run.joined(next(given)) if isinstance(run, RunStudy) else [ModelStep.alone(run)])
         ]
 
-    def forbid(self, region: Region) -> None:
+    def forbid(self, region: ModelStep) -> None:
         """Learn that the members of ``region`` cannot be one, at least not where its engines compute them."""
         for run in self.runs:
             run.forbid(region)

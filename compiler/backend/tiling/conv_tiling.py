@@ -29,15 +29,6 @@ class ConvTiling:
     group: int = 1  #: channel tiles whose weights and parameters come to LV1 by one load
 
     @property
-    def summary(self) -> str:
-        """Return the tiling in a few words, for the report."""
-        order = "pixels" if self.pixels_outer else "channels"
-        return (
-            f"{self.rows}x{self.cols} pixels, kernel {self.chunk_rows}x{self.chunk_cols}, "
-            f"{self.chunk_channels} channels, {order} outer" + ", folded" * self.fold
-        )
-
-    @property
     def weights_lv1(self) -> int:
         """Return the bytes of LV1 for weights, with groups for parameters too."""
         tile = self.weight_size + (self.params_size if self.group > 1 else 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 BACKEND = Path(__file__).parents[3] / "compiler" / "backend"
-ROOMS = ["layers", "order", "memory", "split", "tiling", "program", "kernels", "preempt", "objects", "link"]
+ROOMS = ["layers", "order", "memory", "tiling", "program", "kernels", "preempt", "objects", "link"]
 
 
 def rooms_of(path: Path) -> set[str]:

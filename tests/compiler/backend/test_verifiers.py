@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.backend.kernels.layer_program import layer_program
 from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.lower import lower
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.layers.verify import verify_layers
 from compiler.backend.memory.place import place
 from compiler.backend.memory.verify import verify_placement
+from compiler.backend.objects.step_object import step_jobs
 from compiler.backend.options import Options
 from compiler.backend.program.address import Anchor, Symbol
 from compiler.backend.program.semaphores import Sem
@@ -26,7 +27,7 @@ TINY = preset("tiny")
 def _compiled():
     graph = residual_block(0).graph
     layers = lower(graph, TINY)
-    return graph, layers, *place(graph, layers, TINY, Options())
+    return graph, layers, *place(graph, [ModelStep.alone(layer) for layer in layers], TINY, Options())
 
 
 def test_layers_out_of_order_are_found():
@@ -55,8 +56,8 @@ def test_buffers_that_overlap_are_found():
 
 def test_jobs_with_stray_addresses_or_semaphores_are_found():
     _, layers, budget, placement = _compiled()
-    program = layer_program(layers[0], KernelContext(TINY, 0, placement, budget))
-    ((job, order),) = program.jobs[:1]
+    jobs, _ = step_jobs(ModelStep.alone(layers[0]), KernelContext(TINY, 0, placement, budget))
+    ((job, order),) = jobs[:1]
     verify_jobs("layer", [(job, order)])
     with pytest.raises(CompileError, match="ahead of its signal"):
         verify_jobs("layer", [(job, replace(order, tasks=order.tasks[::-1]))])

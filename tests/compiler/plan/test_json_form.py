@@ -14,9 +14,8 @@ from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
 from compiler.order.dimensions import Dimension
 from compiler.plan.json_form import decoded, encoded
-from compiler.plan.plan import BufferPlan, Plan
+from compiler.plan.plan import BufferPlan, ImageCut, InputLoad, Plan, Rewrite
 from compiler.plan.plan_error import PlanError
-from compiler.plan.rewrites import ImageCut, InputLoad, Rewrite
 from hw.contract.params import preset
 from tests.support.graphs import residual_block
 from tests.support.image_cases import BUILDS
@@ -27,7 +26,7 @@ TINY = preset("tiny")
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return build(residual_block(1).graph, TINY, Options(), jobs=1)[1].plan
+    return build(residual_block(1).graph, TINY, Options(), jobs=1)[1]
 
 
 def numbers(value):
@@ -42,7 +41,7 @@ def numbers(value):
 @pytest.mark.parametrize("name", ["layers 6", "layers 7", "rows base 2", "CPU steps", "split", "random 3"])
 def test_what_is_read_is_what_was_written(tmp_path, name):
     """Numbers are Python's own, though shapes may be NumPy's."""
-    made = build(*BUILDS[name](), jobs=1)[1].plan
+    made = build(*BUILDS[name](), jobs=1)[1]
     made.write(tmp_path / "plan.json")
     read = Plan.read(tmp_path / "plan.json")
     assert read == made
@@ -118,4 +117,4 @@ def test_the_command_writes_the_plan_of_the_image(tmp_path, monkeypatch, options
     paths = [str(tmp_path / "digits.cimg"), "--plan", str(tmp_path / "plan.json")]
     monkeypatch.setattr("sys.argv", ["caesura", "compile", str(DIGITS), "-o", *paths, *chosen])
     cli.app(standalone_mode=False)
-    assert Plan.read(tmp_path / "plan.json") == compile_with_report(DIGITS, TINY, **options).report.plan
+    assert Plan.read(tmp_path / "plan.json") == compile_with_report(DIGITS, TINY, **options).plan

@@ -22,14 +22,18 @@ import numpy as np
 from benchmarks.order_search.estimate import chip_model, order_graph
 from benchmarks.order_search.price import OrderPrice
 from compiler import ir
+from compiler.backend.layers.layer import MoveLayer
+from compiler.backend.layers.step import ModelStep
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.order.regions import Study
 from compiler.backend.order.units import layer_times
-from compiler.backend.pipeline import build
-from compiler.backend.prepare import prepared
-from compiler.backend.split.estimate import RunEstimate, operator_work
-from compiler.backend.split.price import placed_cycles
+from compiler.backend.pipeline import decide, emit
 from compiler.order.graph import Order, OrderGraph
+from compiler.plan.tiles import ConvTiles, ProductTiles
+from compiler.search.split.estimate import RunEstimate, operator_work
+from compiler.search.split.price import placed_cycles
 from hw.image.image import Image
 from sim.cost import inference
 from sw.runtime.job_groups import job_groups, reference_duration
@@ -81,8 +85,11 @@ def model_digests(case: ModelCase, ledger: Ledger | None = None) -> Digests:
     """What all accounts say of ``case``."""
     ledger, params = ledger or Ledger(), case.params
     options = Options(engines=case.engines, lv2_limit=case.lv2_limit, placed=case.placed)
-    with watched(ledger):
-        image, _ = build(case.make(), params, options, jobs=1)
+    graph = case.make()
+    with Desk(1) as desk:
+        with watched(ledger):
+            plan = decide(graph, params, options, desk)
+        image = emit(plan, graph, desk)
     _note_image(ledger, image)
     _note_work(ledger, case, options)
     _note_orders(ledger, case.make(), case)
@@ -112,7 +119,7 @@ def _note_work(ledger: Ledger, case: ModelCase, options: Options) -> None:
         estimate = RunEstimate(graph, run, source, work, params.lv2_bytes // 16, params)
         for inside in ((True, True), (False, True), (False, False)):
             ledger.note("split price", estimate.whole(inside), estimate.cut(inside))
-    made = prepared(graph, params, options)
+    made = LoweredModel.of(graph, params, options)
     for layer in made.layers:
         for engines in {case.engines, 1}:
             ledger.note("busies", layer.name, engines, layer_times(made.graph, layer, params, engines))
@@ -136,7 +143,7 @@ def _note_orders(ledger: Ledger, graph: ir.Graph, case: ModelCase) -> None:
     price = OrderPrice(operators := order_graph(graph, params), chip_model(params))
     for order in _random_orders(operators):
         ledger.note("order price", price.timeline(order))
-    made = prepared(graph, params, Options(engines=case.engines))
+    made = LoweredModel.of(graph, params, Options(engines=case.engines))
 
     for run in Study.of(made.graph, made.layers, params, case.engines, case.lv2_limit).runs:
         rules = run.price._rules
@@ -217,16 +224,38 @@ def _scheduled(ledger: Ledger, schedule: Callable) -> Callable:
     return noted
 
 
-def _programmed(ledger: Ledger, layer_program: Callable) -> Callable:
+def _programmed(ledger: Ledger, step_jobs: Callable) -> Callable:
     """What kernels chose for a layer."""
 
-    @functools.wraps(layer_program)
-    def noted(*given: Any, **named: Any) -> Any:
-        found = layer_program(*given, **named)
-        ledger.note("tilings", found.layer.name, found.summary, found.tiles)
-        return found
+    @functools.wraps(step_jobs)
+    def noted(step: ModelStep, context: Any) -> Any:
+        jobs, tiles = step_jobs(step, context)
+        ledger.note("tilings", step.name, _summary(step, jobs, tiles), tiles)
+        return jobs, tiles
 
     return noted
+
+
+def _summary(step: ModelStep, jobs: Sequence, tiles: Sequence) -> str:
+    """The tiles in a few words."""
+    if step.places:
+        alone = sum(isinstance(place, int) for place in step.places)
+        return "side by side" + f", {alone} on one engine each" * bool(alone)
+    if isinstance(step.members[0], MoveLayer) and not jobs:
+        return "in place"
+    return _shape(tiles[0]) + ", streamed" * any(job.stream_data for job, _ in jobs)
+
+
+def _shape(tiles: Any) -> str:
+    if isinstance(tiles, ProductTiles):
+        return f"{tiles.rows}x{tiles.columns}x{tiles.depth}"
+    if not isinstance(tiles, ConvTiles):
+        return ""
+    one = tiles.tiling
+    return (
+        f"{one.rows}x{one.cols} pixels, kernel {one.chunk_rows}x{one.chunk_cols}, {one.chunk_channels} channels, "
+        f"{'pixels' if one.pixels_outer else 'channels'} outer" + ", folded" * one.fold
+    )
 
 
 def _region_ordered(ledger: Ledger, order_tasks: Callable) -> Callable:
@@ -251,7 +280,7 @@ _WATCHED: tuple[tuple[tuple[str, ...], str, Noting], ...] = (
     (("tiling.conv_search",), "_tilings", _tilings),
     (("tiling.conv_cost", "kernels.max_pool"), "tile_load_cycles", _returned("channel loads")),
     (("kernels.conv",), "best_tiling", _returned("tilings")),
-    (("objects.layer_object",), "layer_program", _programmed),
-    (("kernels.layer_program", "kernels.region", "kernels.conv"), "schedule", _scheduled),
+    (("objects.step_object",), "step_jobs", _programmed),
+    (("objects.step_object", "kernels.region", "kernels.conv"), "schedule", _scheduled),
     (("kernels.region",), "order_tasks", _region_ordered),
 )

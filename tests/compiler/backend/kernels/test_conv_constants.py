@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from compiler.backend.kernels.conv_constants import groups_of
 from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.objects import layer_object
+from compiler.backend.objects import step_object
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.contract.isa import Op, Segment
@@ -29,17 +29,17 @@ def test_groups_are_consecutive_and_grow_slowly(count, most):
 def _loads_of_constants(monkeypatch, builder: GraphBuilder) -> int:
     """LD1 instructions that read the weight window in depthwise layers."""
     counts: Counter[bool] = Counter()
-    whole = layer_object.layer_program
+    whole = step_object.step_jobs
 
-    def counting(layer, *rest):
-        made = whole(layer, *rest)
+    def counting(step, *rest):
+        made, (layer,) = whole(step, *rest), step.members
         loads = [
-            t for job, _ in made.jobs for t in job.tasks if t.op is Op.LD1 and t.fields["src_seg"] == Segment.WINDOWS
+            t for job, _ in made[0] for t in job.tasks if t.op is Op.LD1 and t.fields["src_seg"] == Segment.WINDOWS
         ]
         counts[isinstance(layer, ConvLayer) and layer.depthwise] += len(loads)
         return made
 
-    monkeypatch.setattr(layer_object, "layer_program", counting)
+    monkeypatch.setattr(step_object, "step_jobs", counting)
     build(builder.graph, preset("base"), Options(regions=False))
     return counts[True]
 

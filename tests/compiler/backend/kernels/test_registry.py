@@ -12,6 +12,7 @@ from compiler.backend.kernels.pad import PadKernel
 from compiler.backend.kernels.registry import KERNELS, KernelContext, kernel_for
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.memory.place import place
 from compiler.backend.options import Options
 from hw.contract.params import preset
@@ -21,7 +22,7 @@ TINY = preset("tiny")
 
 
 def _context(builder: GraphBuilder, layers: list[Layer]) -> KernelContext:
-    budget, placement = place(builder.graph, layers, TINY, Options())
+    budget, placement = place(builder.graph, [ModelStep.alone(layer) for layer in layers], TINY, Options())
     return KernelContext(TINY, 0, placement, budget)
 
 

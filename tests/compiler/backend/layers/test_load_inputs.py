@@ -2,9 +2,9 @@
 
 import pytest
 
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.backend.prepare import prepared
 from hw.contract.params import preset
 from hw.image.image import Image
 from tests.support.check.preemption import check_points
@@ -26,7 +26,7 @@ def branches(pixels=6, channels=64, convs=3, *, added=True, seed=1):
 
 
 def kinds(graph, **options):
-    return [layer.kind for layer in prepared(graph, BASE, Options(**options)).layers]
+    return [layer.kind for layer in LoweredModel.of(graph, BASE, Options(**options)).layers]
 
 
 @pytest.mark.parametrize("engines", [1, 2])

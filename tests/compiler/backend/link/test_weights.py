@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from compiler.backend.link.weights import WeightSegment
+from compiler.backend.link.job_places import WeightSegment
 from hw.contract.params import preset
 
 PIECES = st.lists(st.tuples(st.binary(max_size=300), st.integers(0, 1)), max_size=20)

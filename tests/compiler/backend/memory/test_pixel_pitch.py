@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compiler.backend.layers.lower import lower
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.memory.pixel_pitch import words_per_run
 from compiler.backend.memory.place import place_buffers
 from compiler.backend.memory.sharing import BufferSharing
@@ -30,7 +31,7 @@ def _block(channels: int, reader_groups: int | None = None) -> tuple[GraphBuilde
 
 
 def _placement(builder: GraphBuilder, lv2_bytes: int) -> TensorPlacement:
-    sharing = BufferSharing(builder.graph, lower(builder.graph, BASE), BASE)
+    sharing = BufferSharing(builder.graph, [ModelStep.alone(layer) for layer in lower(builder.graph, BASE)], BASE)
     return place_buffers(builder.graph, sharing, BASE, 0, lv2_bytes, False)
 
 

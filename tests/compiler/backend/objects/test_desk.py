@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from compiler import ir
-from compiler.backend import prepare
+from compiler.backend import lowered_model
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.region_share import Share
 from compiler.backend.objects import desk
-from compiler.backend.objects.layer_object import LayerObject
-from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
+from compiler.backend.objects.question import Question
+from compiler.backend.objects.step_object import StepObject
 from compiler.backend.options import Options
 from compiler.backend.order.region_rules import RegionRules
 from compiler.backend.order.regions import Study
@@ -35,7 +35,7 @@ def alone(monkeypatch, case: int) -> bytes:
     """The image if no layer shares an object with another."""
     numbers = count()
     with monkeypatch.context() as patch:
-        patch.setattr(LayerSource, "key", property(lambda source: source.__dict__.setdefault("n", str(next(numbers)))))
+        patch.setattr(Question, "key", property(lambda question: question.__dict__.setdefault("n", str(next(numbers)))))
         return image(case, jobs=1)
 
 
@@ -47,7 +47,7 @@ def test_objects_that_layers_share_are_as_good_as_their_own(monkeypatch, case):
 @pytest.mark.parametrize("case", EVERY)
 def test_what_was_compiled_before_makes_the_same_image(monkeypatch, tmp_path, case):
     cold = image(case, jobs=1, store=ObjectStore(tmp_path))
-    monkeypatch.setattr(desk, "layer_object", None)  # nothing is left to compile ...
+    monkeypatch.setattr(desk, "step_object", None)  # nothing is left to compile ...
     if case not in SOME_WEIGHTS_REPEAT:
         assert image(case, jobs=1, store=ObjectStore(tmp_path)) == cold
     monkeypatch.undo()
@@ -66,12 +66,12 @@ def test_several_processes_make_the_same_image(monkeypatch, case):
 def test_equal_blocks_are_compiled_once_and_changed_weights_not_again(monkeypatch, tmp_path):
     compiled = []
 
-    def noted(source):
-        compiled.append(source.key)
-        return original(source)
+    def noted(question):
+        compiled.append(question.key)
+        return original(question)
 
-    original = desk.layer_object
-    monkeypatch.setattr(desk, "layer_object", noted)
+    original = desk.step_object
+    monkeypatch.setattr(desk, "step_object", noted)
     graph, params, options = CASES[0]
     graph = blocks(11, 6)
     image, _ = build(graph, params, options, jobs=1, store=ObjectStore(tmp_path))
@@ -100,7 +100,7 @@ def test_an_error_names_the_operator_in_any_process(monkeypatch, jobs):
         return [Layer(one.op, one.inputs, one.output, "strange") for one in lower(graph, params)]
 
     monkeypatch.setattr(desk, "_MANY_CYCLES", 0 if jobs > 1 else math.inf)
-    monkeypatch.setattr(prepare, "lower", strange)
+    monkeypatch.setattr(lowered_model, "lower", strange)
     with pytest.raises(CompileError, match="operator 't1': no kernel computes a strange"):
         build(blocks(1, 1), TINY, Options(regions=False), jobs=jobs)
 
@@ -136,12 +136,12 @@ def test_an_object_holds_no_weights():
     objects = {}
 
     class Kept(ObjectStore):
-        def keep(self, key: str, made: LayerObject, answer: str | None = None) -> None:
+        def keep(self, key: str, made: StepObject, answer: str | None = None) -> None:
             objects[key] = made
 
     build(graph, TINY, jobs=1, store=Kept())
     literal = [
-        piece for made in objects.values() for body in made.bodies for part in body.parts
+        piece for made in objects.values() for job in made.jobs for part in job.parts
         for piece in [*(piece for piece, _ in part.window), *part.stream] if isinstance(piece, bytes)
     ]  # fmt: skip
     weights = [op.weights for op in graph.ops if isinstance(op, ir.Conv)]

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from compiler.backend.objects.layer_object import LayerObject
 from compiler.backend.objects.object_store import ObjectStore
+from compiler.backend.objects.step_object import StepObject
 
-ONE, OTHER = LayerObject("4x4", (), ()), LayerObject("8x8", (), ())
+ONE, OTHER = StepObject((), ()), StepObject()
 
 
 def test_an_object_comes_back(tmp_path):

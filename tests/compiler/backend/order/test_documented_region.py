@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from compiler import ir
-from compiler.backend.kernels.layer_program import LayerProgram
-from compiler.backend.objects import layer_object
+from compiler.backend.layers.step import ModelStep
+from compiler.backend.objects import step_object
 from compiler.backend.objects.desk import Desk
+from compiler.backend.objects.step_object import ScheduledJob
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.backend.pipeline import decide
 from hw.contract.isa import Unit
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder
@@ -24,36 +25,47 @@ def convolution_and_pool() -> ir.Graph:
     return make.graph
 
 
-def programs(monkeypatch, options: Options) -> list[LayerProgram]:
-    made, places = {}, []
-    original, code_of = layer_object.source_program, Desk._code
-
-    def noted(source):
-        made[source.key] = original(source)
-        return made[source.key]
-
-    def placed(self, number, layer, source):
-        places.append(made[source.key])
-        return code_of(self, number, layer, source)
-
-    monkeypatch.setattr(layer_object, "source_program", noted)
-    monkeypatch.setattr(Desk, "_code", placed)
-    build(convolution_and_pool(), preset("tiny"), options)
-    return list(places)
+Program = tuple[ModelStep, list[ScheduledJob]]
 
 
-def drawn(layers: list[LayerProgram]) -> list[str]:
+def programs(monkeypatch, options: Options) -> list[Program]:
+    """Each step with its jobs."""
+    made, compile_all = {}, Desk.compile
+    original = step_object.step_jobs
+
+    def noted(step, context):
+        made[step] = original(step, context)
+        return made[step]
+
+    def placed(self, *given):
+        places.clear()
+        return compile_all(self, *given)
+
+    def weighted(self, number, question):
+        places.append((question.step, made[question.step][0]))
+        return as_it_is(self, number, question)
+
+    places, as_it_is = [], Desk._weighted
+    monkeypatch.setattr(step_object, "step_jobs", noted)
+    monkeypatch.setattr(Desk, "compile", placed)
+    monkeypatch.setattr(Desk, "_weighted", weighted)
+    graph, tiny = convolution_and_pool(), preset("tiny")
+    decide(graph, tiny, options, Desk(1))
+    return places
+
+
+def drawn(layers: list[Program]) -> list[str]:
     """A row for MAC and one for VEC: c where a convolution is at work there for most of a column, p for the pool."""
     spans = {Unit.MAC: [], Unit.VEC: []}
     begin = 0
-    for layer in layers:
-        for job, order in layer.jobs:
+    for step, jobs in layers:
+        for job, order in jobs:
             pool = {
                 id(task) for part in job.parts if not any(t.unit is Unit.MAC for t in part.tasks) for task in part.tasks
             }
             for task, start, end in zip(order.tasks, order.starts, order.ends, strict=True):
                 if task.unit in spans:
-                    alone = "p" if layer.layer.kind == "maxpool" else "c"
+                    alone = "p" if step.kind == "maxpool" else "c"
                     spans[task.unit].append((begin + start, begin + end, "p" if id(task) in pool else alone))
             begin += order.cycles
     rows = []
@@ -75,6 +87,6 @@ def test_timelines(monkeypatch):
     before = programs(monkeypatch, Options(regions=False, order="source"))
     with monkeypatch.context() as patch:
         after = programs(patch, Options())
-    assert any(" + " in layer.layer.name for layer in after)
+    assert any(step.places for step, _ in after)
     for row in [*drawn(before), *drawn(after)]:
         assert f"  {row}\n" in page, row

@@ -2,10 +2,10 @@
 
 import pytest
 
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.options import Options
 from compiler.backend.order.region_knowledge import RegionKnowledge
 from compiler.backend.order.regions import Study
-from compiler.backend.prepare import prepared
 from hw.contract.params import preset
 from tests.support.placed import branchy
 
@@ -15,7 +15,7 @@ TINY = preset("tiny")
 @pytest.fixture(scope="module")
 def priced():
     """A graph of layers with the price of its orders."""
-    made = prepared(branchy(3, operators=9, channels=24), TINY, Options())
+    made = LoweredModel.of(branchy(3, operators=9, channels=24), TINY, Options())
     (run,) = Study.of(made.graph, made.layers, TINY, 1).runs
     return run.operators, run.price
 

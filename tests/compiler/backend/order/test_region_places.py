@@ -9,8 +9,8 @@ from compiler import ir
 from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.layers.lower import lower
-from compiler.backend.layers.region import Region
 from compiler.backend.layers.region_share import Share
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.options import Options
 from compiler.backend.order.region_places import parts_of, place_parts
 from compiler.backend.order.regions import Study
@@ -25,12 +25,12 @@ BASE = preset("base")
 LIMITS = SearchLimits(few=200, tries=200)
 
 
-def mixed(graph: ir.Graph, params: SocParams) -> list[Region]:
+def mixed(graph: ir.Graph, params: SocParams) -> list[ModelStep]:
     """Regions of which some members are computed by one engine."""
     layers = fuse(graph, lower(graph, params))
     study = Study.of(graph, layers, params, params.engines)
     joined = study.joined(study.search(LIMITS)[0])
-    regions = [layer for layer in joined if isinstance(layer, Region)]
+    regions = [step for step in joined if step.places]
     return [one for one in regions if any(not isinstance(place, Share) for place in one.places)]
 
 

@@ -7,12 +7,11 @@ import pytest
 from compiler import ir
 from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.lower import lower
-from compiler.backend.layers.region import Region, members_of
-from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.layers.step import ModelStep, flattened
 from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.order.regions import Study
-from compiler.backend.pipeline import build, settle
+from compiler.backend.pipeline import blank, build, emit, fill, lowered, settle
 from compiler.ir import CompileError
 from compiler.order.search import SearchLimits
 from hw.contract.params import KIB, SocParams, preset
@@ -46,8 +45,8 @@ def regions_of(graph: ir.Graph, params: SocParams, engines: int) -> list[list[st
     layers = fuse(graph, lower(graph, params))
     study = Study.of(graph, layers, params, engines)
     joined = study.joined(study.search(SearchLimits(few=200, tries=200))[0])
-    assert {member for layer in joined for member in members_of(layer)} == set(layers)
-    return [[member.kind for member in layer.members] for layer in joined if isinstance(layer, Region)]
+    assert set(flattened(joined)) == set(layers)
+    return [[member.kind for member in step.members] for step in joined if step.places]
 
 
 def test_a_pool_joins_the_convolution_ahead():
@@ -63,11 +62,11 @@ def test_engines_do_not_share_what_a_window_over_channels_reads():
         layers = fuse(graph, lower(graph, params))
         study = Study.of(graph, layers, params, engines)
         joined = study.joined(study.search(SearchLimits())[0])
-        for layer in joined:
-            inside = {name for member in members_of(layer) for name in member.outputs}
-            readers = [m for m in members_of(layer) if m.kind == "conv" and inside.intersection(m.inputs)]
+        for step in joined:
+            inside = {name for member in step.members for name in member.outputs}
+            readers = [m for m in step.members if m.kind == "conv" and inside.intersection(m.inputs)]
             assert engines == 1 or all(reader.flat for reader in readers)
-        assert any(isinstance(layer, Region) for layer in joined)
+        assert any(step.places for step in joined)
 
 
 def separable(seed: int = 1, height: int = 24) -> ir.Graph:
@@ -132,11 +131,9 @@ def test_random_chains_are_exact_on_several_engines(eager, seed):
 def test_a_region_stands_for_its_members():
     graph = pooled()
     layers = lower(graph, TINY)
-    region = Region.of(graph, layers[:2])
-    assert region.inputs == layers[0].inputs and region.outputs == [layer.output for layer in layers[:2]]
-    assert region.name == f"{layers[0].name} + {layers[1].name}" and region.macs(graph) == sum(
-        layer.macs(graph) for layer in layers[:2]
-    )
+    region = ModelStep.region(graph, layers[:2])
+    assert region.inputs == layers[0].inputs and region.output == layers[1].output
+    assert region.name == f"{layers[0].name} + {layers[1].name}"
 
 
 def test_what_cannot_be_a_region_is_cut_otherwise():
@@ -145,26 +142,25 @@ def test_what_cannot_be_a_region_is_cut_otherwise():
     study = Study.of(graph, fuse(graph, lower(graph, TINY)), TINY, 1)
     orders, _ = study.search(None)
     before = study.joined(orders)
-    refused = max((layer for layer in before if isinstance(layer, Region)), key=lambda region: len(region.members))
+    refused = max((step for step in before if step.places), key=lambda region: len(region.members))
     study.forbid(refused)
     after = study.joined(orders)
-    members = [[member for layer in layers for member in members_of(layer)] for layers in (before, after)]
-    regions = [
-        {frozenset(layer.members) for layer in layers if isinstance(layer, Region)} for layers in (before, after)
-    ]
+    members = [flattened(steps) for steps in (before, after)]
+    regions = [{frozenset(step.members) for step in steps if step.places} for steps in (before, after)]
     assert members[0] == members[1]
     assert regions[1] and regions[0] != regions[1] and not any(one >= frozenset(refused.members) for one in regions[1])
 
 
 def test_an_order_can_be_given():
     graph = branchy(3, operators=9, channels=24)
-    net = LoweredModel.of(graph, TINY, Options(regions=True))
+    free = blank(graph, TINY, Options(regions=True))
+    net = lowered(graph, free)
     study = net.study()
     (run,) = study.runs
     order = tuple(nx.lexicographical_topological_sort(run.operators.flow(), key=lambda n: -n))
     assert order != tuple(sorted(order)) and run.price(order) > 0 and run.price(run.operators.source) > 0
     with Desk(1) as desk:
-        image = settle(net, desk, study, (order,)).image
+        image = emit(settle(free, net, desk, study, (order,)), graph, desk)
     assert image.code != build(graph, TINY, Options(order="source"))[0].code
 
 
@@ -213,9 +209,11 @@ def test_order_search_changes_nothing_but_the_order():
     macs = [sum(layer.macs for layer in image.meta.layers) for image in images]
     nodes = [sorted(node for layer in image.meta.layers for node in layer.nodes) for image in images]
     assert macs[0] == macs[1] and nodes[0] == nodes[1]
-    again, report = build(graph, TINY, Options())
-    assert np.array_equal(np.frombuffer(again.code, np.uint8), np.frombuffer(images[1].code, np.uint8))
-    assert report.orders and all(part.best <= part.source for order in report.orders for part in order.subgraphs)
+    again = Desk(1)
+    plan, reports = fill(blank(graph, TINY, Options()), graph, again)
+    code = emit(plan, graph, again).code
+    assert np.array_equal(np.frombuffer(code, np.uint8), np.frombuffer(images[1].code, np.uint8))
+    assert reports and all(part.best <= part.source for order in reports for part in order.subgraphs)
 
 
 def test_an_unknown_order_is_refused():

@@ -13,6 +13,7 @@ from compiler.backend.pipeline import build
 from compiler.backend.tiling.conv_geometry import geometry, pixel_tiles
 from compiler.backend.tiling.conv_search import best_tiling
 from compiler.backend.tiling.conv_tiling import TilingContext
+from hw.contract.isa import Segment
 from hw.contract.params import PRESETS, SocParams, preset
 from tests.support.graphs import GraphBuilder
 
@@ -85,7 +86,8 @@ def test_estimate_of_inner_layers_is_near_the_mac_bound(shape, outs, kernel, bou
     x = builder.table(builder.input(shape))
     y = builder.conv(x, outs, kernel, pads=(pad, pad, pad, pad))
     builder.output(builder.pool("max", y, (2, 2), (1, 1)))
-    _, report = build(builder.graph, params, Options(regions=False))
-    layer = report.layers[1]
-    assert layer.memories == "LV2 -> LV2"
-    assert layer.macs / (params.macs / params.engines) > bound * layer.estimated_cycles
+    image, plan = build(builder.graph, params, Options(regions=False))
+    homes = {name: buffer.segment for buffer in plan.memory.buffers for name in buffer.tensors}
+    assert homes[x] == homes[y] == Segment.LV2
+    layer = image.meta.layers[1]
+    assert layer.macs / (params.macs / params.engines) > bound * layer.estimated_compute

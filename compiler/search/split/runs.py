@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from compiler import ir
-from compiler.backend.split.parts import can_be_cut
 from compiler.order.dimensions import HEIGHT, WIDTH, Dimension
+from compiler.search.split.parts import can_be_cut
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
-from compiler.backend.pipeline import Build, build_lowered, emit_lowered
+from compiler.backend.pipeline import blank, emit_lowered, lowered, planned, uncollected
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import CompileError
+from compiler.plan.plan import Plan
 from compiler.plan.plan_error import OtherJobsError
-from compiler.plan.retarget import retarget
+from compiler.plan.retarget import PlannedLength, retarget
 from hw.contract.params import SocParams
 from hw.image import Image, KernelAttributes, RangeImage, Stretch
 
@@ -71,7 +72,7 @@ class _Compiler:
     ) -> None:  # fmt: skip
         self._dimension, self._params, self._options = dimension, params, options
         self._fallback, self._desk, self._told = fallback, desk, told
-        self._last: Build | None = None
+        self._last: PlannedLength | None = None
         self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
 
     def stretches(self, lengths: Sequence[int]) -> Iterator[dict[int, Image]]:
@@ -87,31 +88,33 @@ class _Compiler:
                 self._told(length, begins)
         yield images
 
-    def _image(self, length: int, planned: bool) -> tuple[Image, bool]:
+    @uncollected()
+    def _image(self, length: int, planned_before: bool) -> tuple[Image, bool]:
         """Return the image for ``length``, if possible as the last that has a plan of its own; whether it has one."""
         try:
             fixed, name = self._dimension.fixed(length), self._dimension.model
             graph = import_model(fixed, fallback=self._fallback, name=name)
-            model = LoweredModel.of(graph, self._params, self._options)
-            image = self._alike(model) if planned else None
+            plan = blank(graph, self._params, self._options)
+            model = lowered(graph, plan)
+            image = self._alike(plan, model) if planned_before else None
             begins = image is None
             if image is None:
-                self._last = build_lowered(model, self._desk)
-                image = self._last.image
+                self._last = planned(plan, model, self._desk)
+                image = emit_lowered(self._last.plan.without_orders(), model, self._desk)
         except CompileError as error:
             raise CompileError(f"length {length} of dimension {self._dimension.label!r}: {error}") from error
         image.weights = self._weights.setdefault(image.weights, image.weights)
         return image, begins
 
-    def _alike(self, model: LoweredModel) -> Image | None:
+    def _alike(self, plan: Plan, model: LoweredModel) -> Image | None:
         """Return the image of ``model``, compiled as the last one that has a plan of its own; None if that does not do,
-        or would take longer."""
+        or would take longer. ``plan``: one in which all is free."""
         if self._last is None:
             return None
         for free_tiles in (True, False):
             try:
-                plan = retarget(self._last, model, free_tiles=free_tiles)
-                return emit_lowered(model, plan, self._desk, self._last.placement.constants)
+                mine = retarget(self._last, plan, model, free_tiles=free_tiles)
+                return emit_lowered(mine, model, self._desk, self._last.placement.constants)
             except OtherJobsError:
                 return None
             except CompileError:

@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from compiler import ir
 from compiler.backend.objects.desk import Desk
-from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.backend.report import CompileReport
 from compiler.ir import CompileError
+from compiler.plan.plan import Plan
 from hw.contract.params import SocParams
 from hw.image import Image
 from sim.cost import inference
@@ -21,31 +20,28 @@ from sim.cost import inference
 WORTHWHILE = 0.75
 
 
-def build_for_its_size(
-    graph: ir.Graph, params: SocParams, options: Options, *, jobs: int | None = None, store: ObjectStore | None = None
-) -> tuple[Image, CompileReport]:  # fmt: skip
+def build_for_its_size(graph: ir.Graph, params: SocParams, options: Options, desk: Desk) -> tuple[Image, Plan]:
     """Return ``graph`` compiled for as many engines as it deserves: the most, of 1, 2, 4 and so on up to all, at which
     the predicted speed-up is still ``WORTHWHILE`` times the number of engines. The search ends at the first number that
-    is not worthwhile, or whose tiles do not fit. ``jobs`` and ``store``: see :class:`Desk`. Raises
-    :class:`compiler.ir.CompileError` if one engine cannot run it."""
+    is not worthwhile, or whose tiles do not fit. Raises :class:`compiler.ir.CompileError` if one engine cannot run
+    it."""
     if options.placed:
         raise CompileError("engines='auto' counts engines that share each layer: name a number for placed layers")
-    best: tuple[Image, CompileReport] | None = None
+    best: tuple[Image, Plan] | None = None
     alone = 0
-    with Desk(jobs, store) as desk:
-        for engines in _counts(params):
-            try:
-                built = build(graph, params, replace(options, engines=engines), desk=desk)
-            except CompileError:
-                if best is None:
-                    raise
-                break
-            cycles = inference(built[0].meta.layers).cycles
+    for engines in _counts(params):
+        try:
+            built = build(graph, params, replace(options, engines=engines), desk=desk)
+        except CompileError:
             if best is None:
-                alone = cycles
-            elif alone < WORTHWHILE * engines * cycles:
-                break
-            best = built
+                raise
+            break
+        cycles = inference(built[0].meta.layers).cycles
+        if best is None:
+            alone = cycles
+        elif alone < WORTHWHILE * engines * cycles:
+            break
+        best = built
     assert best is not None
     return best
 

@@ -6,13 +6,13 @@ one part's. Of tensors that come from outside of the run a part reads slices, an
 to the others': both in place (``memory/sharing.py``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from compiler import ir
 from compiler.order.dimensions import HEIGHT, RULES, WIDTH, Box4, Dimension, OperandNeed, SlidingWindow, even_pieces
-from compiler.plan.rewrites import ImageCut
+from compiler.plan.plan import ImageCut
 
 _AXES = {HEIGHT: 1, WIDTH: 2}  #: of a tensor (N, H, W, C)
 _KINDS: dict[type[ir.Operation], str] = {
@@ -53,6 +53,13 @@ def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     for op in run[:-1]:
         del split.tensors[op.output]
     return split
+
+
+def with_cuts(graph: ir.Graph, cuts: Iterable[ImageCut]) -> ir.Graph:
+    """Return ``graph`` with operators split, but for cuts in which one would see nothing but padding."""
+    for one in cuts:
+        graph = cut(graph, one) or graph
+    return graph
 
 
 def whole_box(graph: ir.Graph, name: str) -> Box4:

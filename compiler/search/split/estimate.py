@@ -10,9 +10,9 @@ import numpy as np
 from compiler import ir
 from compiler.backend.layers.lower import lower
 from compiler.backend.order.units import layer_times
-from compiler.backend.split.parts import needed_boxes, whole_box
-from compiler.backend.split.runs import long_side
 from compiler.order.dimensions import HEIGHT, Dimension, even_pieces
+from compiler.search.split.parts import needed_boxes, whole_box
+from compiler.search.split.runs import long_side
 from hw.contract.params import SocParams
 from sim.cost import LAYER_TO_FULL_WORK, moved
 

@@ -1,9 +1,8 @@
-"""What the object of a layer is made from, and nothing else: equal sources have equal objects.
+"""What is asked about a step: all that its object is made from and nothing else, so equal ones have equal objects.
 
-A source knows neither names nor the rest of the model. Its tensors are called by numbers, it stands at place 1 of a
+A question knows neither names nor the rest of the model. Its tensors are called by numbers, it stands at place 1 of a
 model (0 if it is the first), and of the placement it has the tensors that it touches and the buffers of LV2 that are
-alive meanwhile. So layers of one shape at the same addresses have equal sources, apart
-from their weights.
+alive meanwhile. So steps of one shape at the same addresses ask the same, apart from their weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,92 +14,75 @@ import numpy as np
 
 from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.layer import ConvLayer, Layer, MoveLayer
-from compiler.backend.layers.region import Region, members_of
-from compiler.backend.memory.budget import Lv2Budget
+from compiler.backend.layers.step import ModelStep
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.backend.objects.content import digest_of
 from compiler.backend.objects.private_staging import PrivateStaging
 from compiler.backend.order.layer_order import Chain
 from compiler.backend.preempt.points import PointLimits
 from compiler.ir import Operation
-from compiler.plan.plan import JobPlan, StepPlan
+from compiler.plan.plan import JobPlan
 from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Segment
-from hw.contract.params import SocParams
 
 _NOBODY = Operation("", [], "")
 
 
 @dataclass(frozen=True)
-class LayerSource:
-    """Is a layer without names, with what it sees of the placement and all that it is compiled for. ``longest``: cycles
-    that an instruction should take at most (0: any); ``limits``: of the points that are to be chosen; ``private``:
-    where staging lies in a placed model. ``tiles`` and ``jobs``: what is decided about them already. ``starts``:
-    nothing is computed before it."""
+class Question:
+    """Is a ``step`` without names, with what kernels see of the rest. ``limits``: of the points that are to be chosen;
+    ``private``: where staging lies in a placed model."""
 
-    layer: Layer
-    number: int
-    placement: TensorPlacement
-    budget: Lv2Budget
-    params: SocParams
-    longest: int
+    step: ModelStep
+    context: KernelContext
     limits: PointLimits | None
     private: PrivateStaging | None
-    tiles: tuple[AnyTiles | None, ...] | None = None
-    jobs: tuple[JobPlan, ...] | None = None
-    starts: bool = False
 
     @classmethod
-    def of(
-        cls, layer: Layer, number: int, placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
-        limits: PointLimits | None, given: StepPlan | None = None, *, starts: bool = False,
-    ) -> "LayerSource":  # fmt: skip
-        """Return the source of ``layer``, which has ``number`` in its model; ``given`` is what is decided about it
-        already."""
-        private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
+    def of(cls, step: ModelStep, context: KernelContext, limits: PointLimits | None) -> "Question":
+        """Return the question about ``step``, which kernels would see in ``context`` under its own names."""
+        placement, number, budget = context.placement, context.number, context.budget
+        private = PrivateStaging(placement, budget, context.params.lv1_word) if budget.placed else None
+        names = {name: f"t{i}" for i, name in enumerate(dict.fromkeys(_touched(step, placement)))}
         place = min(number, 1)
-        names = _names(layer, placement)
-        seen = _seen(names, number, place, placement)
-        longest = limits.longest if limits else 0
-        tiles, jobs = (given.tiles, given.jobs) if given else (None, None)
-        free = limits if jobs is None else None
-        return cls(_renamed(layer, names), place, seen, budget, params, longest, free, private, tiles, jobs, starts)
-
-    @property
-    def context(self) -> KernelContext:
-        """Return what kernels need to know."""
-        return KernelContext(self.params, self.number, self.placement, self.budget, self.longest, starts=self.starts)
+        seen = replace(context, number=place, placement=_seen(names, number, place, placement))
+        members = tuple(_renamed(member, names) for member in step.members)
+        unnamed = replace(step, members=members, inputs=[names[name] for name in step.inputs])
+        return cls(unnamed, seen, limits if step.jobs is None else None, private)
 
     @cached_property
     def key(self) -> str:
         """Return the digest of all of it but what convolutions multiply, add and clip by."""
-        return digest_of((self._content, self.limits, self.tiles, self.jobs))
+        return digest_of((self._content, self.limits, self.step.tiles, self.step.jobs))
 
     def answered(self, tiles: Sequence[AnyTiles], jobs: Sequence[JobPlan]) -> str:
-        """Return the key of this source with ``tiles`` and ``jobs`` decided."""
+        """Return the key of this question with ``tiles`` and ``jobs`` decided."""
         return digest_of((self._content, None, tiles, jobs))
 
     @cached_property
     def _content(self) -> str:
         """Return a digest of all that is not to be decided."""
-        unread = {self.layer.output} if isinstance(self.layer, ConvLayer) else set()
-        if isinstance(self.layer, ConvLayer) and self.layer.addition:
-            unread.add(self.layer.addition.own)
-            if self.layer.addition.constant is not None:
-                unread.add(self.layer.addition.other)
-        seen = self.placement.tensors
+        unread, first = set[str](), self.step.members[0]
+        if len(self.step.members) == 1 and isinstance(first, ConvLayer):
+            unread.add(first.output)
+            if first.addition:
+                unread.add(first.addition.own)
+                if first.addition.constant is not None:
+                    unread.add(first.addition.other)
+        seen = self.context.placement.tensors
         tensors = {name: replace(seen[name], zero_point=0) if name in unread else seen[name] for name in seen}
-        placement = replace(self.placement, tensors=tensors)
-        return digest_of(replace(self, placement=placement, limits=None, tiles=None, jobs=None))
+        context = replace(self.context, placement=replace(self.context.placement, tensors=tensors))
+        step = replace(self.step, tiles=None, jobs=None)
+        return digest_of((step, context, self.private))
 
     def conv(self, output: str) -> ConvLayer:
         """Return the convolution that makes tensor ``output``."""
-        return next(m for m in members_of(self.layer) if isinstance(m, ConvLayer) and m.output == output)
+        return next(m for m in self.step.members if isinstance(m, ConvLayer) and m.output == output)
 
 
-def _touched(layer: Layer, placement: TensorPlacement) -> Iterator[str]:
-    """Names of the tensors of a layer, and of those that they lie in."""
-    for member in members_of(layer):
+def _touched(step: ModelStep, placement: TensorPlacement) -> Iterator[str]:
+    """Yield the names of the tensors of a step, and of those that they lie in."""
+    for member in step.members:
         names = [*member.inputs, *member.outputs]
         if isinstance(member, ConvLayer) and member.addition:
             names += [member.addition.own, member.addition.other]
@@ -111,12 +93,7 @@ def _touched(layer: Layer, placement: TensorPlacement) -> Iterator[str]:
                 yield name
                 name = placement.inside[name][0]
             yield name
-    yield from (*layer.inputs, *layer.outputs)
-
-
-def _names(layer: Layer, placement: TensorPlacement) -> dict[str, str]:
-    touched = dict.fromkeys(_touched(layer, placement))
-    return {name: f"t{number}" for number, name in enumerate(touched)}
+    yield from step.inputs
 
 
 def _seen(names: dict[str, str], number: int, place: int, placement: TensorPlacement) -> TensorPlacement:
@@ -149,8 +126,6 @@ def _seen(names: dict[str, str], number: int, place: int, placement: TensorPlace
 def _renamed(layer: Layer, names: dict[str, str]) -> Layer:
     """``layer`` without its operator, its tensors called by ``names``."""
     changed: dict[str, Any] = {}
-    if isinstance(layer, Region):
-        changed["members"] = tuple(_renamed(member, names) for member in layer.members)
     if isinstance(layer, ConvLayer):  # the scale is not used, those of the areas are
         changed["requantise"] = replace(layer.requantise, scale=np.zeros(0, np.float32))
         if (added := layer.addition) is not None:

@@ -8,8 +8,8 @@ import pytest
 from compiler import ir, reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.backend.split import choose
-from compiler.backend.split.choose import cuts_that_pay
+from compiler.search.split import choose
+from compiler.search.split.choose import cuts_that_pay
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, preset
 from hw.image.image import Image

@@ -7,9 +7,9 @@ import pytest
 
 from compiler import ir, reference
 from compiler.backend.layers.lower import lower
-from compiler.backend.split.parts import can_be_cut, cut
 from compiler.order.dimensions import HEIGHT, WIDTH
-from compiler.plan.rewrites import ImageCut
+from compiler.plan.plan import ImageCut
+from compiler.search.split.parts import can_be_cut, cut
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder, check, random_inputs
 from tests.support.split_graphs import PADS, random_run

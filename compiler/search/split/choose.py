@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from compiler import ir
 from compiler.backend.options import Options
-from compiler.backend.split.estimate import OperatorWork, RunEstimate, operator_work
-from compiler.backend.split.parts import cut
-from compiler.backend.split.price import placed_cycles
-from compiler.backend.split.runs import RunSegment, long_side, segments
-from compiler.plan.rewrites import ImageCut
+from compiler.plan.plan import ImageCut
+from compiler.search.split.estimate import OperatorWork, RunEstimate, operator_work
+from compiler.search.split.parts import cut, with_cuts
+from compiler.search.split.price import placed_cycles
+from compiler.search.split.runs import RunSegment, long_side, segments
 from hw.contract.params import SocParams
 
 _WORTH = 0.98  #: of the cycles of the whole graph, what it may take with its cuts: prices are not exact
@@ -46,7 +46,7 @@ def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[
         cycles = _price(graph, fewer, params, options) if fewer else math.inf
         if cycles < best:
             best, kept = cycles, fewer
-    return kept
+    return [one for number, one in enumerate(kept) if cut(with_cuts(graph, kept[:number]), one)]
 
 
 def _price(graph: ir.Graph, cuts: Sequence[ImageCut], params: SocParams, options: Options) -> float:
@@ -54,13 +54,6 @@ def _price(graph: ir.Graph, cuts: Sequence[ImageCut], params: SocParams, options
         return placed_cycles(with_cuts(graph, cuts), params, options)[0] if cuts else math.inf
     except ir.CompileError:  # what is split has other tiles
         return math.inf
-
-
-def with_cuts(graph: ir.Graph, cuts: Sequence[ImageCut]) -> ir.Graph:
-    """Return ``graph`` with operators split, but for cuts in which one would see nothing but padding."""
-    for one in cuts:
-        graph = cut(graph, one) or graph
-    return graph
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,22 @@
 import numpy as np
 
 from compiler import ir
+from compiler.backend.layers.step import ModelStep
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.memory.budget import divide
 from compiler.backend.memory.place import place
 from compiler.backend.options import Options
 from compiler.backend.order.units import layer_times
-from compiler.backend.prepare import prepared
-from compiler.backend.split.estimate import alone_cycles
+from compiler.search.split.estimate import alone_cycles
 from hw.contract.params import SocParams
 
 
 def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple[float, int, int]:
     """Return the cycles of the layers of ``graph`` one after the other, bytes that pass from or to DRAM because they do
     not fit on chip, and bytes that LV2 has for tensors at most. Raises :class:`compiler.ir.CompileError`."""
-    made = prepared(graph, params, options)
+    made = LoweredModel.of(graph, params, options)
     graph, layers = made.graph, made.layers
-    _, placement = place(graph, layers, params, options)
+    _, placement = place(graph, [ModelStep.alone(layer) for layer in layers], params, options)
     divisions = divide(graph, layers, params, options.engines, options.lv2_bytes(params))
     total = 0.0
     for layer in layers:
