@@ -19,7 +19,7 @@ from sw.driver import BODY, Device as Driver, LoadedModel
 from sw.runtime import RunStats, Session, measured
 
 if TYPE_CHECKING:
-    from compiler import Compiled
+    from compiler import Compiled, Plan
 
 Arrays = dict[str, npt.NDArray]
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -37,19 +37,20 @@ def resolve(params: str | SocParams) -> SocParams:
 
 def compile(
     path: str | PathLike,
-    preset: str | SocParams = "tiny",
+    preset: str | SocParams | None = None,
     *,
     engines: int | Literal["auto"] | None = None,
     placed: bool = False,
     fallback: bool = False,
     observe: bool = False,
     options: Options | None = None,
+    plan: "Plan | str | PathLike | None" = None,
     jobs: int | None = None,
     cache: bool = True,
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
 ) -> Image:
-    """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters).
+    """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters; default: ``tiny``).
 
     Parameters
     ----------
@@ -58,6 +59,7 @@ def compile(
     fallback : run on the CPU what the accelerator cannot
     observe : store every operator's output in DRAM, for checks
     options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
+    plan : a plan of the model, or its file: what is None in it is decided; hardware, engines and options are its own
     jobs : processes that share the work where there is much of it: by default as many as there are CPUs
     cache : take layers that were compiled before from the cache folder, and keep others there
     batch : of a model whose first dimension is dynamic
@@ -68,19 +70,20 @@ def compile(
     if placed:
         options = replace(options or Options(), placed=True)
     return compile_with_report(
-        path, preset, engines=engines, fallback=fallback, observe=observe, options=options, jobs=jobs, cache=cache,
-        batch=batch, sizes=sizes,
+        path, preset, engines=engines, fallback=fallback, observe=observe, options=options, plan=plan, jobs=jobs,
+        cache=cache, batch=batch, sizes=sizes,
     ).image  # fmt: skip
 
 
 def compile_with_report(
     path: str | PathLike,
-    preset: str | SocParams = "tiny",
+    preset: str | SocParams | None = None,
     *,
     engines: int | Literal["auto"] | None = None,
     fallback: bool = False,
     observe: bool = False,
     options: Options | None = None,
+    plan: "Plan | str | PathLike | None" = None,
     told: Callable[[int, float], None] | None = None,
     jobs: int | None = None,
     cache: bool = True,
@@ -91,12 +94,16 @@ def compile_with_report(
     compilation. With ``order="measured"`` or ``"timed"``, ``told`` is called with the number of programs measured, on
     the fast model, and the fewest cycles."""
     from caesura.model_cycles import layer_cycles, model_cycles  # only loaded where they are used
-    from compiler import compile_with_report
+    from compiler import Plan, compile_with_report
 
-    params = resolve(preset)
-    engines = params.engines if engines is None else engines
+    if plan is None:
+        preset = preset or "tiny"
+        engines = resolve(preset).engines if engines is None else engines
+    elif not isinstance(plan, Plan):
+        plan = Plan.read(Path(plan))
+    params = None if preset is None else resolve(preset)
     return compile_with_report(
-        Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options,
+        Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options, plan=plan,
         measure=model_cycles, time_layers=layer_cycles, told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes,
     )  # fmt: skip
 

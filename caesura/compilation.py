@@ -22,7 +22,7 @@ from hw.contract.params import DRAM_TIMING, SocParams
 from hw.image import Image
 
 if TYPE_CHECKING:
-    from compiler import Compiled
+    from compiler import Compiled, Plan
 
 Engines = Annotated[
     str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
@@ -35,9 +35,16 @@ Jobs = Annotated[
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="compile all layers, also those compiled before")]
 
+FromPlan = Annotated[
+    Path | None,
+    typer.Option("--from-plan", help="compile by this plan of the model (.json); what it leaves out is free"),
+]
+
 #: Fields of ``Options`` without a flag that is derived from them: checks alone observe, and ``--engines`` also takes
 #: ``auto`` and means all engines of the machine where it is left out.
 WITHOUT_FLAG = ("observe", "engines")
+#: What a plan does not say: how the model is read, and how it is compiled.
+_BESIDE_A_PLAN = ("--fallback", "--dim", "--batch", "--jobs", "--no-cache", "--from-plan")
 OPTION_FLAGS = flags_of(
     Options,
     {
@@ -65,6 +72,7 @@ class Compilation:
     jobs: int | None = None
     cache: bool = True
     options: Options = field(default_factory=Options)
+    plan: Path | None = None
 
     @classmethod
     def from_flags(
@@ -79,16 +87,23 @@ class Compilation:
         batch: Batch = None,
         jobs: Jobs = None,
         no_cache: NoCache = False,
+        from_plan: FromPlan = None,
         **options: Any,
     ) -> "Compilation":
         """Return what the command line asks for; ``options`` are the compiler's as it gives them, by field.
 
         Raises :class:`caesura.api.UsageError`.
         """
-        return cls(
+        found = cls(
             preset, params, tuple(changes or ()), _engine_count(engines), fallback, sizes_of(dim or ()), batch, jobs,
             not no_cache, Options(**{flag.field: flag.value(options.get(flag.field)) for flag in OPTION_FLAGS}),
+            from_plan,
         )  # fmt: skip
+        if from_plan and (given := [name for name in found.compiler_flags() if name not in _BESIDE_A_PLAN]):
+            raise api.UsageError(
+                f"--from-plan {from_plan}: options are those of the plan: leave out {', '.join(given)}"
+            )
+        return found
 
     def machine(self) -> SocParams | None:
         """Return the parameters of the machine, None if none is named. Raises ``ParamError``."""
@@ -98,7 +113,7 @@ class Compilation:
         """Return the flags of the compiler whose values are not their defaults, without those of the machine."""
         default = Compilation()
         own = {"engines": "--engines", "fallback": "--fallback", "sizes": "--dim", "batch": "--batch",
-               "jobs": "--jobs", "cache": "--no-cache"}  # fmt: skip
+               "jobs": "--jobs", "cache": "--no-cache", "plan": "--from-plan"}  # fmt: skip
         return [
             *(flag for name, flag in own.items() if getattr(self, name) != getattr(default, name)),
             *(flag.name for flag in OPTION_FLAGS if getattr(self.options, flag.field) != flag.default),
@@ -157,15 +172,31 @@ def _check_dram(path: Path, built: SocParams, asked: SocParams) -> None:
 
 def compile_file(path: Path, compilation: Compilation) -> "Compiled":
     """Compile the model in a file, for ``tiny`` if no machine is named; a line of progress tells how it goes."""
-    params = compilation.machine() or api.resolve("tiny")
+    plan = _plan_of(compilation)
+    params = plan.params if plan else compilation.machine() or api.resolve("tiny")
     batch = _batch_of(path, compilation)
     with Progress() as progress:
         progress.task(compiling(path, params))
         return api.compile_with_report(
-            path, params, engines=compilation.engines, fallback=compilation.fallback, options=compilation.options,
-            told=partial(tell_measured, progress), jobs=compilation.jobs, cache=compilation.cache, batch=batch,
-            sizes=compilation.sizes,
+            path, params, engines=compilation.engines, fallback=compilation.fallback,
+            options=None if plan else compilation.options, plan=plan, told=partial(tell_measured, progress),
+            jobs=compilation.jobs, cache=compilation.cache, batch=batch, sizes=compilation.sizes,
         )  # fmt: skip
+
+
+def _plan_of(compilation: Compilation) -> "Plan | None":
+    """Return the plan that a model is compiled by, if one is named. Raises ``PlanError`` for a file that is none, and
+    :class:`caesura.api.UsageError` for one that is for another machine than the one that is named."""
+    from compiler import Plan
+
+    if compilation.plan is None:
+        return None
+    plan, params = Plan.read(compilation.plan), compilation.machine()
+    if params not in (None, plan.params):
+        raise api.UsageError(
+            f"--from-plan {compilation.plan}: the plan is for preset {plan.params.name!r}: leave the machine out"
+        )
+    return plan
 
 
 def _batch_of(path: Path, compilation: Compilation) -> int:

@@ -87,9 +87,14 @@ def blank(graph: ir.Graph, params: SocParams, options: Options) -> Plan:
 def fill(plan: Plan, graph: ir.Graph, desk: Desk) -> tuple[Plan, tuple[OrderReport, ...]]:
     """Return ``plan`` with all decided that is free in it, and what the searches for the order of layers did, for each
     run of them between operators on the CPU. Raises :class:`compiler.ir.CompileError`."""
+    if plan.complete:
+        return plan, ()
     model = lowered(graph, plan)
     if plan.steps is not None:
-        return settle(plan, model, desk).without_orders(), ()
+        found = settle(plan, model, desk)
+        pairs = zip(plan.steps, found.steps or (), strict=True)
+        steps = (new.without_orders() if own.jobs is None else replace(new, jobs=own.jobs) for own, new in pairs)
+        return replace(found, steps=tuple(steps)), ()
     study, orders, reports = searched(plan, model)
     return settle(plan, model, desk, study, orders).without_orders(), reports
 

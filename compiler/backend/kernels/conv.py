@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from compiler.backend.kernels.conv_emitter import ConvEmitter
 from compiler.backend.kernels.conv_share import Bands, EngineSplit, of_band, row_bands
@@ -18,12 +18,12 @@ from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import schedule
 from compiler.backend.tiling.conv_geometry import PixelTile, pixel_tiles
-from compiler.backend.tiling.conv_search import best_tiling
+from compiler.backend.tiling.conv_search import best_tiling, sized_tiling
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from compiler.backend.tiling.end_tiles import ENDS, WHOLE, Ends
 from compiler.ir import CompileError
 from compiler.plan.plan_error import PlanError
-from compiler.plan.tiles import ConvTiles, SharedBy
+from compiler.plan.tiles import AnyTiles, ConvTiles, SharedBy
 from hw.contract.isa import TABLE_BYTES
 from hw.contract.params import SocParams
 from sim.cost import moved
@@ -86,6 +86,21 @@ class ConvKernel(Kernel[ConvTiles]):
         batches = _batches(_CutConv.of(layer, tiles, context), context)
         return replace(tiles, ends=tuple(_ends(batch, context) for batch in batches if batch.emitter.splits_ends))
 
+    def given(self, layer: ConvLayer, tiles: AnyTiles, context: KernelContext) -> ConvTiles:
+        """Return what the base class says, with the sizes that follow from pixels and chunks of the tiling."""
+        found = super().given(layer, tiles, context)
+        layer, around = _tiled(layer, context, banded=found.by is SharedBy.ROWS)
+        sized, shape = sized_tiling(layer, around, context.params, found.tiling), _most_pixels(layer)
+        if sized is None:
+            raise PlanError(f"tiles.tiling does not fit in LV0 and LV1: {found.tiling}")
+        for field in fields(sized):
+            own, must = getattr(found.tiling, field.name), getattr(sized, field.name)
+            if own != must and (own or field.default != 0):
+                raise PlanError(f"tiles.tiling.{field.name} is {own}, and must be {must} beside the others")
+        if any(whole < size for whole, size in zip(found.shape, shape, strict=True)):
+            raise PlanError(f"tiles.shape is {found.shape}, and must be {shape}")
+        return replace(found, tiling=sized)
+
     def emit(self, layer: ConvLayer, tiles: ConvTiles, context: KernelContext) -> list[JobProgram]:
         """Return the jobs of each engine, as many as it takes for their weights to fit. Raises :class:`PlanError` if
         ``tiles`` are of other jobs."""
@@ -120,12 +135,8 @@ def _bands(layer: ConvLayer, context: KernelContext) -> Bands:
 def _cheapest(layer: ConvLayer, context: KernelContext) -> ConvTiles:
     """Return the cheapest tiling and what engines share, with ends that are still to be chosen."""
     params, budget = context.params, context.budget
-    bands = _bands(layer, context)
-    layer, [y, x, *_] = _flattened(layer, context)
-    around = TilingContext(
-        x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines,
-        x.view.strides[2], context.lv1.size, budget.staging(0).size,
-    )  # fmt: skip
+    bands, x = _bands(layer, context), context.operand(layer.inputs[0])
+    whole, (layer, around) = layer, _tiled(layer, context, banded=False)
     by_channels, banded = context.share is Share.CHANNELS, context.share is Share.ROWS
     if not banded:
         tiling = best_tiling(layer, around, params)
@@ -136,10 +147,21 @@ def _cheapest(layer: ConvLayer, context: KernelContext) -> ConvTiles:
             own_loads = (context.number == 0 or context.own_loads) and not budget.placed
             banded = split.rows(loads_input, params, own_loads)
     if banded:
-        layer = of_band(layer, bands[-1])
-        tiling = best_tiling(layer, replace(around, engines=1), params)
+        layer, around = _tiled(whole, context, banded=True)
+        tiling = best_tiling(layer, around, params)
     by = SharedBy.ROWS if banded else SharedBy.CHANNELS if by_channels else SharedBy.PIXELS
     return ConvTiles(tiling, _most_pixels(layer), by)
+
+
+def _tiled(layer: ConvLayer, context: KernelContext, *, banded: bool) -> tuple[ConvLayer, TilingContext]:
+    """Return what is cut into tiles, ``layer`` or the rows of it that the last engine makes, and what is around."""
+    bands, budget = _bands(layer, context) if banded else None, context.budget
+    layer, [y, x, *_] = _flattened(layer, context)
+    around = TilingContext(
+        x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, 1 if bands else budget.engines,
+        x.view.strides[2], context.lv1.size, budget.staging(0).size,
+    )  # fmt: skip
+    return (of_band(layer, bands[-1]) if bands else layer), around
 
 
 def _most_pixels(layer: ConvLayer) -> tuple[int, int]:

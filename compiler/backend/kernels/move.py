@@ -8,7 +8,8 @@ from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.strided_copies import Dims, merge, strided_copy, tiles
 from compiler.backend.tiling.move_tile import move_tile_bytes
-from compiler.plan.tiles import MoveTiles
+from compiler.plan.plan_error import PlanError
+from compiler.plan.tiles import AnyTiles, MoveTiles
 from hw.contract.isa import Op, Segment
 
 
@@ -23,6 +24,13 @@ class MoveKernel(Kernel[MoveTiles]):
     def choose(self, layer: MoveLayer, context: KernelContext) -> MoveTiles:
         """Return tiles that fit two buffers in LV1."""
         return MoveTiles(move_tile_bytes(context.params, context.lv1, context.budget.staging(0)))
+
+    def given(self, layer: MoveLayer, tiles: AnyTiles, context: KernelContext) -> MoveTiles:
+        """Return what the base class says, tiles of which two buffers fit."""
+        found, most = super().given(layer, tiles, context), self.choose(layer, context)
+        if found.size > most.size:
+            raise PlanError(f"tiles.size is {found.size}, and must be {most.size} at most")
+        return found
 
     def emit(self, layer: MoveLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
         """Return one job, if anything is to be copied."""

@@ -25,7 +25,8 @@ from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
 from compiler.backend.tiling.conv_tiling import lv0_slots
 from compiler.ir import CompileError
-from compiler.plan.tiles import ProductTiles
+from compiler.plan.plan_error import PlanError
+from compiler.plan.tiles import AnyTiles, ProductTiles
 from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, VecOp
 from hw.contract.params import SocParams
 
@@ -87,6 +88,21 @@ class ProductKernel(Kernel[ProductTiles]):
                 "preset with a larger lv1_bytes"
             )
         return ProductTiles(most, columns, depth)
+
+    def given(self, layer: ProductLayer, tiles: AnyTiles, context: KernelContext) -> ProductTiles:
+        """Return what the base class says, tiles of which two fit in each memory of LV0."""
+        found, params, (_, _, columns) = super().given(layer, tiles, context), context.params, _shape(layer, context)
+        most = min(params.lv0_acc_rows // 2, params.lv0_act_bytes // 2 // found.depth)
+        if found.depth % params.rows or found.depth > params.lv0_wgt_bytes // 2:
+            raise PlanError(
+                f"tiles.depth is {found.depth}, and must be a multiple of {params.rows} up to "
+                f"{params.lv0_wgt_bytes // 2}"
+            )
+        if found.rows > most or found.columns != columns:
+            raise PlanError(
+                f"tiles are {found.rows} rows of {found.columns} columns, and must be {most} at most of {columns}"
+            )
+        return found
 
     def emit(self, layer: ProductLayer, tiles: ProductTiles, context: KernelContext) -> list[JobProgram]:
         """Return a job for each engine with a share of the rows."""

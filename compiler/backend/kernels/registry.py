@@ -17,8 +17,9 @@ Name a new file in ``kernels/__init__.py``. The first kernel that matches is tak
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Generic, TypeVar, get_args
 
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.region_share import Share
@@ -28,6 +29,7 @@ from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.made import Made
 from compiler.ir import CompileError
+from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, Tiles
 from hw.contract.params import SocParams
 
@@ -80,10 +82,35 @@ class Kernel(ABC, Generic[TilesT]):
         """Return how ``layer``, which matches, is cut. Raises :class:`CompileError` if memories are too small for
         it."""
 
+    def given(self, layer: Any, tiles: AnyTiles, context: KernelContext) -> TilesT:
+        """Return ``tiles`` that a plan gives for ``layer``, which matches. Raises :class:`PlanError` if they are of
+        another kind, or no tiles at all, or do not fit in memory."""
+        (kind,) = get_args(type(self).__orig_bases__[0])  # type: ignore[attr-defined]
+        if not isinstance(tiles, kind):
+            raise PlanError(f"tiles are of kind {tiles.kind!r}, and must be {kind.kind!r} for a {layer.kind}")
+        for name, value in _numbers("tiles", tiles):
+            if value < 1:
+                raise PlanError(f"{name} is {value}, and must be 1 at least")
+        found: TilesT = tiles
+        return found
+
     @abstractmethod
     def emit(self, layer: Any, tiles: TilesT, context: KernelContext) -> list[JobProgram]:
         """Return the jobs of ``layer`` in ``tiles``, those of an engine in the order in which it runs them. May be
         empty."""
+
+
+def _numbers(name: str, value: Any) -> Iterator[tuple[str, int]]:
+    """Yield all whole numbers in ``value``, each with where it is."""
+    if is_dataclass(value):
+        for field in fields(value):
+            if (one := getattr(value, field.name)) != field.default or one != 0:  # a 0 may stand for what follows
+                yield from _numbers(f"{name}.{field.name}", one)
+    elif isinstance(value, tuple):
+        for at, one in enumerate(value):
+            yield from _numbers(f"{name}[{at}]", one)
+    elif type(value) is int:
+        yield name, value
 
 
 KERNELS: list[Kernel] = []
@@ -107,5 +134,5 @@ def emitted(layer: Layer, tiles: AnyTiles | None, context: KernelContext) -> tup
     """Return the jobs of ``layer``, and its tiles, which are chosen unless they are given. Raises
     :class:`CompileError`."""
     found = kernel_for(layer, context)
-    chosen = found.choose(layer, context) if tiles is None else tiles
+    chosen = found.choose(layer, context) if tiles is None else found.given(layer, tiles, context)
     return found.emit(layer, chosen, context), chosen

@@ -1,7 +1,7 @@
 """The verifiers of where tensors lie, run before any instruction is made."""
 
 from collections.abc import Iterator
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 from compiler import ir
 from compiler.backend.memory.budget import Lv2Budget
@@ -55,10 +55,10 @@ def verify_memory(
 ) -> None:  # fmt: skip
     """Check that ``memory``, which a plan gives, has a home of the right size, alignment and segment for every tensor,
     shares buffers as ``sharing`` allows, and fits. Raises :class:`PlanError` naming tensor or field, value and
-    limit."""
-    problems = (
-        *_division(memory, params, options), *_homes(sharing, memory), *_buffers(sharing, memory, params, options),
-        *_exports(graph, sharing, memory, options),
+    limit: the first problem, as those behind it may follow from it."""
+    problems = chain(
+        _division(memory, params, options), _homes(sharing, memory), _buffers(sharing, memory, params, options),
+        _exports(graph, sharing, memory, options),
     )  # fmt: skip
     for problem in problems:
         raise PlanError(f"model {graph.name!r}: memory of the plan: {problem}; leave memory out to have it decided")
@@ -74,7 +74,6 @@ def _division(memory: MemoryPlan, params: SocParams, options: Options) -> Iterat
         yield f"job_weights is {memory.job_weights}, and must be 0 to windows, {memory.windows}"
     if sizes.keys() != _SIZED or len(memory.sizes) != len(sizes):
         yield f"sizes are of segments {sorted(number for number, _ in memory.sizes)}, and must be of {sorted(_SIZED)}"
-        return
     for number, size in sizes.items():
         if not 0 <= size <= params.dram_bytes:
             yield f"sizes[{number}] is {size}, and must be 0 to {params.dram_bytes}"
@@ -89,7 +88,6 @@ def _homes(sharing: BufferSharing, memory: MemoryPlan) -> Iterator[str]:
         if given.count(name) != 1 or name not in sharing.buffers:
             known = f"has {given.count(name)} buffers" if name in sharing.buffers else "is not in the model"
             yield f"tensor {name!r} {known}; each has one"
-            return
     homes = {name: buffer for buffer in memory.buffers for name in buffer.tensors}
     theirs: dict[int, BufferPlan] = {}
     for name, buffer in sharing.buffers.items():
@@ -106,9 +104,7 @@ def _buffers(sharing: BufferSharing, memory: MemoryPlan, params: SocParams, opti
     homes, sizes = {name: one for one in memory.buffers for name in one.tensors}, dict(memory.sizes)
     addressed = {id(one) for one in sharing.unique()}
     for name, buffer in sharing.buffers.items():
-        home = homes.get(name)
-        if home is None:
-            continue
+        home = homes[name]
         where, least = f"buffer of tensor {name!r}: ", buffer.size + (buffer.padding if home.pitch else 0)
         allowed = _segments(buffer, id(buffer) in addressed, options)
         if home.segment not in allowed:
@@ -143,7 +139,6 @@ def _exports(graph: ir.Graph, sharing: BufferSharing, memory: MemoryPlan, option
     if odd := sorted(wanted ^ given.keys()):
         told = "missing" if odd[0] in wanted else "no result in LV2 that is observed"
         yield f"exports: tensor {odd[0]!r} is {told}"
-        return
     held = {(one.offset, one.offset + one.size) for one in memory.buffers if one.segment == Segment.SHARED and one.size}
     places = {(sharing.roots[name], at, at + graph.tensors[name].size) for name, at in given.items()}
     spans = sorted([*held, *((low, high) for _, low, high in places)])

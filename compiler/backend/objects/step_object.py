@@ -22,7 +22,9 @@ from compiler.backend.program.job_order import check_jobs, order_of, scheduled_i
 from compiler.backend.program.schedule import TaskSchedule, schedule
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
+from compiler.ir import CompileError
 from compiler.plan.plan import JobPlan
+from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Insn, Op, Segment, Unit
 from sim.cost import essence, insn_cycles
@@ -127,7 +129,12 @@ def _most(cycles: Iterable[tuple[int, int]]) -> int:
 def step_object(question: Question) -> StepObject:
     """Return the object that answers ``question``. Raises :class:`compiler.ir.CompileError`."""
     step, context = question.step, question.context
-    jobs, tiles = step_jobs(step, context)
+    try:
+        jobs, tiles = step_jobs(step, context)
+    except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
+        if step.free or isinstance(error, CompileError):
+            raise
+        raise PlanError(f"tiles {step.tiles} cannot be emitted: {error!r}") from error
     bodies = job_bodies(
         context.placement, context.number, jobs, context.params, context.budget.engines, question.limits, step.jobs
     )
@@ -151,11 +158,19 @@ def step_jobs(step: ModelStep, context: KernelContext) -> tuple[list[ScheduledJo
     made = [(job, schedule(job.tasks, context.params, engines=context.budget.engines)) for job in jobs]
     if step.jobs is not None:
         check_jobs(step.jobs, len(made))
+        for at, (plan, (job, _)) in enumerate(zip(step.jobs, made, strict=True)):
+            if any(cut >= len(job.tasks) for cut in plan.cuts):
+                raise PlanError(f"jobs[{at}].cuts are {plan.cuts}, and must be below its {len(job.tasks)} tasks")
         made = [
             (job, order if own.order is None else scheduled_in(job, own.order, order))
             for (job, order), own in zip(made, step.jobs, strict=True)
         ]
-    verify_jobs(step.kind, made)
+    try:
+        verify_jobs(step.kind, made)
+    except CompileError as error:
+        if any(plan.order is not None for plan in step.jobs or ()):
+            raise PlanError("its order puts an instruction ahead of one that it needs; leave order out") from error
+        raise
     return made, tuple(tiles)
 
 

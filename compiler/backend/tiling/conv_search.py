@@ -55,10 +55,9 @@ def _tilings(layer: ConvLayer, context: TilingContext, params: SocParams) -> Ite
     height = max(area.rows for area in layer.areas)
     width = max(area.cols for area in layer.areas)
     kh, kw = layer.kernel
-    foldable = not layer.depthwise and layer.groups == 1 and layer.dilations[1] == 1 and kw > 1
     r = params.rows
     folds = [False]
-    if foldable and -(-kw * channels // r) < kw * -(-channels // r):
+    if _foldable(layer) and -(-kw * channels // r) < kw * -(-channels // r):
         folds.append(True)
     splits = [(rows, kw) for rows in sorted({kh, -(-kh // 2), -(-kh // 3), 1}, reverse=True)]
     splits += [(1, cols) for cols in sorted({-(-kw // 2), -(-kw // 4), 1}, reverse=True) if cols < kw]
@@ -82,6 +81,35 @@ def _tilings(layer: ConvLayer, context: TilingContext, params: SocParams) -> Ite
             return
 
 
+def sized_tiling(
+    layer: ConvLayer, context: TilingContext, params: SocParams, given: ConvTiling
+) -> ConvTiling | None:  # fmt: skip
+    """Return the tiling with the pixels, chunks and loops of ``given``, in which everything else follows; None if the
+    memories cannot hold it, or no search would make such chunks."""
+    channels, (kh, kw) = max(tile.channels for tile in layer.tiles), layer.kernel
+    depth = channels if layer.depthwise else given.chunk_channels
+    cut = _Cut(given.rows, given.cols, given.chunk_rows, given.chunk_cols, given.fold, depth)
+    whole = layer.depthwise or given.fold
+    possible = (
+        given.chunk_rows <= kh and given.chunk_cols <= kw and given.rows * given.cols <= params.lv0_acc_rows // 2
+        and depth <= channels and (depth == channels or (not whole and depth % params.rows == 0))
+        and (not given.fold or (_foldable(layer) and given.chunk_cols == kw)) and _fits(layer, cut, params)
+    )  # fmt: skip
+    found = _tiling(layer, context, params, channels, cut, given.pixels_outer) if possible else None
+    return found and found[1]
+
+
+def _foldable(layer: ConvLayer) -> bool:
+    """Return whether neighbouring columns of the kernel can be taken as channels."""
+    return not layer.depthwise and layer.groups == 1 and layer.dilations[1] == 1 and layer.kernel[1] > 1
+
+
+def _fits(layer: ConvLayer, cut: _Cut, params: SocParams) -> bool:
+    """Return whether the largest chunk of ``cut`` fits the LV0 halves."""
+    g, blocks = cut.geometry(layer, params), params.lv0_wgt_bytes // 2 // (params.rows * params.cols)
+    return g.lv0_bytes <= params.lv0_act_bytes // 2 and g.block_count <= blocks and max(g.blocks) < 1 << 12
+
+
 def _tile_shapes(height: int, width: int, bank: int) -> Iterator[tuple[int, int]]:
     """(rows, cols) of at most ``bank`` pixels, larger ones first, balanced so that the last tile is not a sliver."""
     shapes = set()
@@ -97,13 +125,11 @@ def _tile_shapes(height: int, width: int, bank: int) -> Iterator[tuple[int, int]
 
 def _deepest(layer: ConvLayer, channels: int, cut: _Cut, params: SocParams) -> _Cut | None:
     """``cut`` with most input channels per chunk that fit the LV0 halves, balanced; None if not even one word does."""
-    act, blocks = params.lv0_act_bytes // 2, params.lv0_wgt_bytes // 2 // (params.rows * params.cols)
     word = params.rows
     whole = layer.depthwise or cut.fold
 
     def fits(depth: int) -> bool:
-        g = replace(cut, depth=depth).geometry(layer, params)
-        return g.lv0_bytes <= act and g.block_count <= blocks and max(g.blocks) < 1 << 12
+        return _fits(layer, replace(cut, depth=depth), params)
 
     if not fits(channels if whole else word):
         return None

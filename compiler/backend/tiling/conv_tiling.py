@@ -11,7 +11,8 @@ _LV0_SLOTS = 4  #: buffers of an LV0 memory, at most
 
 @dataclass(frozen=True)
 class ConvTiling:
-    """How a convolution is cut. Sizes are bytes; ``*_slots`` are buffers of the LV1 rings."""
+    """How a convolution is cut. Sizes are bytes; ``*_slots`` are buffers of the LV1 rings. Those that are 0 in a plan
+    follow from the other fields (:func:`compiler.backend.tiling.conv_search.sized_tiling`)."""
 
     rows: int
     cols: int
@@ -20,12 +21,12 @@ class ConvTiling:
     chunk_channels: int
     fold: bool
     pixels_outer: bool  #: pixel tiles in the outer loop, channel tiles in the inner one; else the reverse
-    act_size: int
-    weight_size: int
-    out_size: int
-    params_size: int
-    act_slots: int
-    weight_slots: int
+    act_size: int = 0
+    weight_size: int = 0
+    out_size: int = 0
+    params_size: int = 0
+    act_slots: int = 0
+    weight_slots: int = 0
     group: int = 1  #: channel tiles whose weights and parameters come to LV1 by one load
 
     @property
