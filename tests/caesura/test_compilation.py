@@ -18,7 +18,18 @@ from tests.system.command import caesura_command
 
 COMMANDS = typer.main.get_command(cli.app).commands
 COMPILING = ("run", "compile", "profile", "retime")
-OWN = ("--preset", "--params", "--set", "--engines", "--fallback", "--dim", "--batch", "--jobs", "--no-cache")
+OWN = (
+    "--preset",
+    "--params",
+    "--set",
+    "--engines",
+    "--fallback",
+    "--dim",
+    "--batch",
+    "--jobs",
+    "--no-cache",
+    "--from-plan",
+)
 #: What each flag of ``Options`` is given, and the value of its field then, which is not the default.
 GIVEN = {
     "--placed": ([], True),

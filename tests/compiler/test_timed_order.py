@@ -83,11 +83,12 @@ def test_what_cannot_be_timed_is_refused(wrong):
         compile_with_report(DIGITS, TINY, **{"options": TIMED, "time_layers": time_layers} | wrong)
 
 
-def test_what_runs_no_programs_has_no_such_order():
+@pytest.mark.parametrize("order", ["timed", "measured"])
+def test_what_runs_no_programs_has_no_such_order(order):
     """A range of lengths, for one."""
-    with pytest.raises(CompileError, match="order 'timed' is found by programs that run"):
-        build(branchy(3, operators=9, channels=24), TINY, TIMED)
+    with pytest.raises(CompileError, match=f"order '{order}' is found by programs that run"):
+        build(branchy(3, operators=9, channels=24), TINY, Options(order=order))
     dimension = DynamicDimension.of(conv_net((1, 1)))
     attributes = KernelAttributes.of({"model": "net"}, "length", "4..5")
-    with pytest.raises(CompileError, match=r"length 5 of dimension 'L': .*'measured' is found by programs that run"):
-        compile_range(dimension, TINY, range(4, 6), attributes, Options(order="measured"))
+    with pytest.raises(CompileError, match=f"length 5 of dimension 'L': .*'{order}' is found by programs that run"):
+        compile_range(dimension, TINY, range(4, 6), attributes, Options(order=order))
