@@ -33,7 +33,7 @@ KINDS = {
     "plain": (DIGITS, [], []),
     "several engines": (DIGITS, ["--preset", "base", "--engines", "2"], []),
     "placed": (DIGITS, ["--preset", "base", "--engines", "2", "--placed"], []),
-    "split": (DIGITS, ["--lv2-limit", "24000"], []),
+    "little LV2": (DIGITS, ["--lv2-limit", "24000"], []),
     "points": (DIGITS, ["--cancel-interval", "600"], []),
     "batch": (dynamic_model, ["--batch", "3"], ["--batch", "3"]),
     "CPU steps": (odd_model, ["--fallback"], ["--fallback"]),
