@@ -102,10 +102,10 @@ class Desk:
                 answer = self._file(key, questions[key], found)
                 if answer is not None:
                     self._store.used(answer)
-        cycles = {key: _cycles(questions[key]) for key in questions.keys() - self._objects.keys()}
+        cycles = {key: _cycles(question) for key, question in questions.items() if key not in self._objects}
         if sum(cycles.values()) > _MANY_CYCLES:
             self._workers.start()
-        missing = sorted(cycles, key=lambda key: (-cycles[key], key))
+        missing = sorted(cycles, key=lambda key: -cycles[key])  # of equals in the order of the steps
         results = self._workers.map(step_object, [questions[key] for key in missing])
         for key, made in zip(missing, results, strict=True):
             if isinstance(made, Exception) and not isinstance(made, CompileError):
