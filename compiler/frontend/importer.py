@@ -147,7 +147,7 @@ class Importer:
         needed = {port.tensor for port in self.draft.graph.outputs}
         kept = []
         for op in reversed(self.draft.graph.ops):
-            made = getattr(op, "outputs", [op.output])
+            made = op.results
             if needed.intersection(made):
                 kept.append(op)
                 needed.update(op.inputs, made)
