@@ -161,9 +161,7 @@ class Joined(Pending):
         sources = []
         for part in self.parts:
             tensor = draft.relayout(part.quant, TensorLayout(part.shape, layout.perm))
-            if part.quantisation != target:
-                tensor = _requantised(draft, tensor, part.quantisation, target)
-            sources.append(tensor)
+            sources.append(requantised(draft, tensor, part.quantisation, target))
         axis = layout.perm.index(self.axis)
         if (self.low, self.high) == (-np.inf, np.inf):
             made = draft.new_tensor(name, shape, layout, target)
@@ -179,8 +177,10 @@ class Joined(Pending):
         return made
 
 
-def _requantised(draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
-    """Return the IR tensor ``tensor`` stored with other parameters, between tensors of ONNX."""
+def requantised(draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
+    """Return the IR tensor ``tensor`` stored with the parameters ``target``, between tensors of ONNX."""
+    if source == target:
+        return tensor
     before = draft.graph.tensors[tensor]
     if before.data is not None:
         stored = pointwise.requantisation_table(source, target)[before.data.view(np.uint8)]
@@ -291,7 +291,7 @@ def padded_as(draft: Draft, value: Real, target: Quantisation, name: str, node: 
     top, left, bottom, right = padding.pads
     n, c, h, w = quant.shape
     inner = dataclasses.replace(quant, shape=(n, c, h - top - bottom, w - left - right), padding=None)
-    source = _requantised(draft, draft.image(inner), value.quantisation, target)
+    source = requantised(draft, draft.image(inner), value.quantisation, target)
     made = draft.new_tensor(name, quant.shape, TensorLayout(quant.shape, NHWC), target)
     draft.add(Pad(node, [source], made.tensor, pads=padding.pads, value=target.stored(padding.amount) % 256))
     return made
