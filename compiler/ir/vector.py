@@ -18,6 +18,8 @@ _MOST_SUMS = 1 << 32
 BINARY: dict[str, Callable[[npt.NDArray, npt.NDArray, float, float], npt.NDArray]] = {
     "add": lambda a, b, ma, mb: a * ma + b * mb,
     "mul": lambda a, b, ma, mb: a * b,
+    "min": lambda a, b, ma, mb: np.minimum(a, b),
+    "max": lambda a, b, ma, mb: np.maximum(a, b),
 }
 
 
@@ -26,8 +28,9 @@ class Eltwise(Operation):
     """``add``: s = (A - a_zp)*ma + (B - b_zp)*mb + bias; ``mul``: s = (A - a_zp)*(B - b_zp) + bias. ma, mb are integers
     below 2^22 in magnitude chosen so that ``requantise.scale`` (one value) makes the exact real result. The bias
     (int32, the vector unit's) carries an output zero point that is added *before* rounding, as onnxruntime's kernels
-    do; ``requantise.zero_point`` is then 0. B has A's shape, or (N, 1, 1, C) or (1, ..., 1): broadcast over pixels, or
-    over everything."""
+    do; ``requantise.zero_point`` is then 0. ``min``, ``max``: s is the smaller or the larger of A - a_zp and B - b_zp,
+    which are quantised alike. B has A's shape, or (N, 1, 1, C) or (1, ..., 1): broadcast over pixels, or over
+    everything."""
 
     kind_: str
     requantise: Requantisation
@@ -51,6 +54,8 @@ class Eltwise(Operation):
             yield f"multipliers {self.ma}, {self.mb} reach 2^22"
         if not -(2**31) <= self.bias < 2**31:
             yield f"bias {self.bias} is not int32"
+        if self.kind_ in ("min", "max") and (a.dtype, a.scale, a.zero_point) != (b.dtype, b.scale, b.zero_point):
+            yield f"operands {a.name!r} and {b.name!r} are not quantised alike"
         yield from self.requantise.problems(output, 1)
 
     def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:

@@ -25,7 +25,7 @@ _UNARY = (
     "Mish", "Neg", "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
     "ThresholdedRelu",
 )  # fmt: skip
-_WITH_CONSTANT = ("Div", "Max", "Min", "PRelu", "Pow")
+_WITH_CONSTANT = ("Div", "PRelu", "Pow")
 
 
 @dataclass(frozen=True, kw_only=True)
