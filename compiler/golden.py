@@ -27,7 +27,7 @@ from onnx import helper, numpy_helper
 from compiler import reference
 from compiler.frontend.load import load
 from compiler.frontend.source import OnnxSource, Signature
-from compiler.ir import GoldenRule, Graph, Operand, Operation, Pad, Permute, Reshape, Softmax, Table, Tensor
+from compiler.ir import GoldenRule, Graph, Operation, Pad, Permute, Reshape, Softmax, Table, Tensor, TensorValue
 from sim.host import session
 
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
@@ -90,7 +90,7 @@ def _tied(graph: Graph, op: Operation, values: Values) -> npt.NDArray[np.bool_]:
     """Return the elements whose exact result is half way between two integers."""
     output, reals = graph.tensors[op.output], []
     for tensor in (graph.tensors[name] for name in op.inputs):
-        centred = Operand(tensor, reference.value_of(graph, values, tensor.name)).centred
+        centred = TensorValue(tensor, reference.value_of(graph, values, tensor.name)).centred
         reals.append(centred * np.float64(np.float32(tensor.scale)))
     real = op.before_rounding(reals, output)
     if real is None:

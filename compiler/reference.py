@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir import Graph, Host, Operand, Operation, Port
+from compiler.ir import Graph, Host, Operation, Port, TensorValue
 from sim.host import run_host
 
 Values = Mapping[str, npt.NDArray]
@@ -56,7 +56,7 @@ def run_op(op: Operation, graph: Graph, values: Values) -> dict[str, npt.NDArray
     they lie in memory."""
     if isinstance(op, Host):
         return run_host(op.model, {name: values[name] for name in op.inputs})
-    inputs = [Operand(graph.tensors[name], value_of(graph, values, name)) for name in op.inputs]
+    inputs = [TensorValue(graph.tensors[name], value_of(graph, values, name)) for name in op.inputs]
     return {op.output: op.compute(inputs, graph.tensors[op.output])}
 
 

@@ -93,7 +93,7 @@ def clamp_problems(lo: int, hi: int, output: Tensor) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Operand:
+class TensorValue:
     """An input of an operator with its value, as it lies in memory."""
 
     tensor: Tensor
@@ -153,14 +153,14 @@ class Operation:
         else:
             yield from self._problems(inputs, output)
 
-    def compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         """Return the value of ``output`` as it lies in memory."""
         return np.ascontiguousarray(self._compute(inputs, output).reshape(output.shape))
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
         yield "unknown kind of operator"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         """Accumulations are exact: products of 9-bit operands are summed in float64, which holds integers below
         2^53."""
         raise NotImplementedError(f"nothing computes a {self.kind}")

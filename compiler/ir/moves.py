@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir.graph import GoldenRule, Operand, Operation, Tensor
+from compiler.ir.graph import GoldenRule, Operation, Tensor, TensorValue
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Concat(Operation):
             if (tensor.dtype, tensor.scale, tensor.zero_point) != (output.dtype, output.scale, output.zero_point):
                 yield f"input {tensor.name!r} is not quantised like the output"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         return np.concatenate([one.shaped for one in inputs], self.axis)
 
 
@@ -53,7 +53,7 @@ class Slice(Operation):
         if not 0 <= self.first < end <= shape[self.axis] or output.shape != wanted:
             yield f"{self.first} to {end} of {shape} along axis {self.axis} is not {output.shape}"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         return np.take(inputs[0].shaped, range(self.first, self.first + output.shape[self.axis]), axis=self.axis)
 
 
@@ -71,7 +71,7 @@ class Permute(Operation):
         elif tuple(shape[axis] for axis in self.perm) != output.shape:
             yield f"output {output.shape}, expected {tuple(shape[axis] for axis in self.perm)}"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         return inputs[0].value.transpose(self.perm)
 
 
@@ -86,7 +86,7 @@ class Reshape(Operation):
         if math.prod(inputs[0].shape) != math.prod(output.shape):
             yield f"{inputs[0].shape} does not hold as many elements as {output.shape}"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         return inputs[0].value
 
 
@@ -106,7 +106,7 @@ class Pad(Operation):
         if output.nhwc != (n, h + top + bottom, w + left + right, c):
             yield f"output {output.shape} does not fit pads {self.pads} of {inputs[0].shape}"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         top, left, bottom, right = self.pads
         x = inputs[0].value.reshape(inputs[0].tensor.nhwc)
         fill = np.array([self.value], np.uint8).view(x.dtype)[0]

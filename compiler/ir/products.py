@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir.graph import EIGHT_BIT, GoldenRule, Operand, Operation, Requantisation, Tensor
+from compiler.ir.graph import EIGHT_BIT, GoldenRule, Operation, Requantisation, Tensor, TensorValue
 
 Pair = tuple[int, int]
 Pads = tuple[int, int, int, int]  #: top, left, bottom, right
@@ -48,7 +48,7 @@ class Conv(Operation):
         yield from self.requantise.problems(output, channels)
         yield from _windowed(x, output, (kh, kw), self.strides, self.pads, self.dilations)
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         weights = self.weights.astype(np.float64) - self.weight_zero_point
         x = _padded(inputs[0].centred.astype(np.float64), self.pads, 0)
         n, height, width = output.nhwc[:3]
@@ -98,7 +98,7 @@ class Pool(Operation):
         yield from self.requantise.problems(output, 1)
         yield from _windowed(inputs[0], output, self.kernel, self.strides, self.pads, (1, 1))
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         x, size = inputs[0].centred, output.nhwc[1:3]
         if self.kind_ == "max":
             total = np.maximum.reduce(self._windows(x, -(2**15), size))
@@ -171,14 +171,14 @@ class Product(Operation):
         if other != wanted or result != (images, rows, columns):
             yield f"{(images, rows, depth)} by {other}{' transposed' * self.transposed} is not {result}"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         a, b = (self._matrices(one, joined) for one, joined in zip(inputs, self.joined, strict=False))
         total = a @ (b.transpose(0, 2, 1) if self.transposed else b)
         if self.joined[2]:
             total = total.reshape(-1, self.heads, *total.shape[1:]).transpose(0, 2, 1, 3)
         return self.requantise.of(total, output.dtype)
 
-    def _matrices(self, operand: Operand, joined: bool) -> npt.NDArray[np.float64]:
+    def _matrices(self, operand: TensorValue, joined: bool) -> npt.NDArray[np.float64]:
         """Return an operand minus its zero point as (N * heads, rows, columns)."""
         centred = operand.centred
         images, _, rows, columns = centred.shape

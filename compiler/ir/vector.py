@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir.graph import GoldenRule, Operand, Operation, Requantisation, Tensor, clamp_problems
+from compiler.ir.graph import GoldenRule, Operation, Requantisation, Tensor, TensorValue, clamp_problems
 from hw.contract.row_function import EXPONENTS, row_factor
 
 _MULTIPLIER = 1 << 22  #: of the vector unit, which multiplies by the length of a row, too
@@ -58,7 +58,7 @@ class Eltwise(Operation):
             yield f"operands {a.name!r} and {b.name!r} are not quantised alike"
         yield from self.requantise.problems(output, 1)
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         total = BINARY[self.kind_](inputs[0].centred, inputs[1].centred, self.ma, self.mb)
         return self.requantise.of(total + self.bias, output.dtype)
 
@@ -79,7 +79,7 @@ class Table(Operation):
         if inputs[0].shape != output.shape:
             yield f"output {output.shape}, expected {inputs[0].shape}"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         return self.table[np.ascontiguousarray(inputs[0].value).view(np.uint8)].view(output.dtype)
 
 
@@ -108,7 +108,7 @@ class Softmax(Operation):
             yield f"exponent {self.exponent}"
         yield from clamp_problems(self.lo, self.hi, output)
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         x = inputs[0].centred
         place = x.max(axis=-1, keepdims=True) - x
         factor = row_factor(self.sums.astype(np.int64)[place].sum(axis=-1, keepdims=True), False, self.exponent)
@@ -139,7 +139,7 @@ class LayerNorm(Operation):
         if not np.isfinite(self.requantise.scale).all():
             yield "a scale is not finite"
 
-    def _compute(self, inputs: Sequence[Operand], output: Tensor) -> npt.NDArray:
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         x = inputs[0].centred
         total, squares = x.sum(axis=-1, keepdims=True), (x * x).sum(axis=-1, keepdims=True)
         factor = row_factor(x.shape[-1] * squares - total * total + self.epsilon, True, self.exponent)

@@ -16,8 +16,7 @@ from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
-from compiler.backend.tiling.conv_geometry import KernelChunk
-from compiler.backend.tiling.conv_tiling import ConvTiling, lv0_slots
+from compiler.backend.tiling.conv_tiling import ConvTiling, KernelChunk, lv0_slots
 from hw.contract.isa import Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams
 

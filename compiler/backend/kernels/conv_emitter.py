@@ -14,9 +14,15 @@ from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
-from compiler.backend.tiling.conv_geometry import KernelChunk, PixelTile, TileGeometry
-from compiler.backend.tiling.end_tiles import WHOLE, Ends, split_ends
-from compiler.backend.tiling.mac_slices import mac_slices
+from compiler.backend.tiling.conv_tiling import (
+    WHOLE,
+    Ends,
+    KernelChunk,
+    PixelTile,
+    TileGeometry,
+    mac_slices,
+    split_ends,
+)
 from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, Segment, VecOp
 
 
@@ -39,7 +45,7 @@ class ConvEmitter:
     ) -> JobProgram:
         """Return the job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see
         :class:`JobProgram`; ``ends``: parts of its first and its last tile, see
-        :mod:`compiler.backend.tiling.end_tiles`."""
+        :mod:`compiler.backend.tiling.conv_tiling`."""
         work = self.work
         self._job = JobProgram(work.params, number, engine, own_loads)
         self._tiles = tiles

@@ -5,8 +5,15 @@ from dataclasses import dataclass, replace
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.memory.operand import StagingArea, TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
-from compiler.backend.tiling.conv_geometry import KernelChunk, PixelTile, TileGeometry, geometry, input_box, tile_box
-from compiler.backend.tiling.conv_tiling import ConvTiling
+from compiler.backend.tiling.conv_tiling import (
+    ConvTiling,
+    KernelChunk,
+    PixelTile,
+    TileGeometry,
+    geometry,
+    input_box,
+    tile_box,
+)
 from hw.contract.params import SocParams
 
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, parts_by_maker, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
-from compiler.backend.layers.engine_share import EngineShare
 from compiler.backend.layers.layer import EltwiseLayer, Layer
-from compiler.backend.layers.region_share import Share
+from compiler.backend.layers.region_share import EngineShare, Share
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox, TensorView, boxes
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
+from compiler.backend.program.ring import Ring, StagingRing
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.staging_ring import StagingRing
 from compiler.backend.program.task import BufferFill
 from compiler.plan.tiles import PixelTiles
 

@@ -1,9 +1,8 @@
 """Copies of results for an observer, from LV2 to DRAM."""
 
 from compiler.backend.memory.tensor_view import TensorView
-from compiler.backend.program.copies import MAX_RUN
+from compiler.backend.program.copies import MAX_RUN, merge, strided_copy, tiles
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.strided_copies import merge, strided_copy, tiles
 from hw.contract.isa import Op
 from hw.contract.params import SocParams
 

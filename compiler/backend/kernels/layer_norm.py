@@ -3,12 +3,11 @@ normalised, and from those bytes with the gain and shift of each channel."""
 
 import numpy as np
 
-from compiler.backend.kernels.buffered_job import in_words
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
-from compiler.backend.kernels.row_job import RowJob
 from compiler.backend.kernels.row_tiles import RowOperands, choose_rows
+from compiler.backend.kernels.vector_job import RowJob, in_words
 from compiler.backend.layers.layer import Layer, NormLayer
-from compiler.backend.layers.row_share import own_rows
+from compiler.backend.layers.region_share import own_rows
 from compiler.backend.layers.vec_params import params_bytes, vec_params
 from compiler.backend.memory.tensor_view import PixelBox
 from compiler.backend.program.job import JobProgram

@@ -3,10 +3,10 @@
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.layers.layer import Layer, MoveLayer, StridedCopy
 from compiler.backend.memory.tensor_view import TensorView
+from compiler.backend.program.copies import Dims, merge, strided_copy, tiles
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.strided_copies import Dims, merge, strided_copy, tiles
 from compiler.backend.tiling.move_tile import move_tile_bytes
 from compiler.plan.tiles import MoveTiles
 from hw.contract.isa import Op, Segment

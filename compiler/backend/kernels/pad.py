@@ -4,9 +4,8 @@ from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.layers.layer import Layer, PadLayer
 from compiler.backend.memory.tensor_view import PixelBox, boxes
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
+from compiler.backend.program.ring import Ring, StagingRing
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.staging_ring import StagingRing
 from compiler.backend.tiling.move_tile import move_tile_bytes
 from compiler.plan.tiles import MoveTiles
 

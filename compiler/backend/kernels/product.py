@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.backend.kernels.buffered_job import in_words
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
-from compiler.backend.kernels.row_job import RowJob
+from compiler.backend.kernels.vector_job import RowJob, in_words
 from compiler.backend.layers.layer import Layer, ProductLayer
-from compiler.backend.layers.row_share import MatrixRows, own_rows
+from compiler.backend.layers.region_share import MatrixRows, own_rows
 from compiler.backend.layers.vec_params import vec_params
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox

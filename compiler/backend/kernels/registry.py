@@ -25,8 +25,8 @@ from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.program.dependencies import Made
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.made import Made
 from compiler.ir import CompileError
 from compiler.plan.tiles import AnyTiles, Tiles
 from hw.contract.params import SocParams
