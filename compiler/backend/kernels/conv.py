@@ -9,7 +9,7 @@ from compiler.backend.kernels.conv_emitter import ConvEmitter
 from compiler.backend.kernels.conv_share import Bands, EngineSplit, of_band, row_bands
 from compiler.backend.kernels.conv_work import Addend, ConvWork
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
-from compiler.backend.layers.layer import ChannelTile, ConvLayer, Layer
+from compiler.backend.layers.layer import ChannelTile, ConvLayer
 from compiler.backend.layers.region_share import EngineShare, Share
 from compiler.backend.layers.vec_params import conv_params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget
@@ -73,9 +73,7 @@ class _CutConv:
 class ConvKernel(Kernel[ConvTiles]):
     """Sums of products; the engines share the channel tiles or the pixel tiles."""
 
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any convolution."""
-        return isinstance(layer, ConvLayer)
+    layers = ConvLayer
 
     def choose(self, layer: ConvLayer, context: KernelContext) -> ConvTiles:
         """Return the cheapest tiling by estimate, and for each job the ends that take least by its schedule."""

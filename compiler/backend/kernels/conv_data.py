@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.layers.vec_params import conv_params_bytes, vec_params
+from compiler.backend.layers.vec_params import conv_params_bytes, uniform_params, vec_params
 from compiler.backend.tiling.conv_tiling import KernelChunk
 from compiler.ir import Tensor
 from hw.contract.params import SocParams
@@ -99,9 +99,7 @@ def sum_block(layer: ConvLayer, own_zero_point: int, other_zero_point: int, para
     """VEC parameters of the addition of ``layer``, whose operands have these zero points."""
     addition, lanes = layer.addition, params.vec_lanes
     assert addition is not None
-    q = addition.op.requantise
-    scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
-    return vec_params(
-        params, np.full(lanes, addition.op.bias, np.int32), scale, zp_a=own_zero_point, zp_b=other_zero_point,
-        ma=addition.m_own, mb=addition.m_other, zp_y=q.zero_point, lo=q.lo, hi=q.hi,
+    return uniform_params(
+        params, lanes, addition.op.requantise, addition.op.bias, zp_a=own_zero_point, zp_b=other_zero_point,
+        ma=addition.m_own, mb=addition.m_other,
     )  # fmt: skip

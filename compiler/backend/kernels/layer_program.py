@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.backend.kernels.export import export_job
+from compiler.backend.kernels.move import export_job
 from compiler.backend.kernels.region import region_jobs
 from compiler.backend.kernels.registry import KernelContext, emitted
 from compiler.backend.layers.layer import Layer, MoveLayer

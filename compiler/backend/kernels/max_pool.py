@@ -8,7 +8,7 @@ from dataclasses import replace
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
-from compiler.backend.layers.layer import Layer, MaxLayer
+from compiler.backend.layers.layer import MaxLayer
 from compiler.backend.layers.region_share import EngineShare
 from compiler.backend.memory.tensor_view import PixelBox, boxes
 from compiler.backend.program.job import JobProgram
@@ -28,9 +28,7 @@ _Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
 class MaxKernel(Kernel[PixelTiles]):
     """Maxima over windows; the engines share the tiles."""
 
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any maximum over windows."""
-        return isinstance(layer, MaxLayer)
+    layers = MaxLayer
 
     def choose(self, layer: MaxLayer, context: KernelContext) -> PixelTiles:
         """Return the tile that loads least."""
@@ -52,11 +50,9 @@ class MaxKernel(Kernel[PixelTiles]):
             tile = _soonest(layer, [tile, *(shape for shape in lower if shape[0] and shape[2] == tile[2])], context)
         return PixelTiles(*tile)
 
-    def emit(self, layer: MaxLayer, tiles: PixelTiles, context: KernelContext) -> list[JobProgram]:
-        """Return a job for each engine with a share of the tiles."""
-        engines = context.budget.engines
-        jobs = (_job(layer, tiles, context, EngineShare(i, engines)) for i in range(engines))
-        return [job for job in jobs if job]
+    def job(self, layer: MaxLayer, tiles: PixelTiles, context: KernelContext, engine: int) -> JobProgram | None:
+        """Return the tiles of an engine; None if it has none."""
+        return _job(layer, tiles, context, EngineShare(engine, context.budget.engines))
 
 
 def _job(layer: MaxLayer, tiles: PixelTiles, context: KernelContext, share: EngineShare) -> JobProgram | None:
@@ -87,17 +83,14 @@ def _job(layer: MaxLayer, tiles: PixelTiles, context: KernelContext, share: Engi
         result = out.fill(box)
         vecs = []
         for first, count in _row_parts(box.rows, box.cols * line // lanes * kh * kw, longest):
-            vecs.append(
-                build.vec(
-                    {
-                        "op": VecOp.MAX, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": line // lanes,
-                        "k1": kh, "k0": kw, "a": fill.address + first * sh * row, "a_s2": sh * row, "a_s1": sw * line,
-                        "a_s0": lanes, "a_k1": row, "a_k0": line, "d": result.address + first * box.cols * line,
-                        "d_s2": box.cols * line, "d_s1": line, "d_s0": lanes,
-                    }
-                )
-            )  # fmt: skip
-            ring.read_by(fill, vecs[-1])
+            fields = {
+                "op": VecOp.MAX, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": line // lanes,
+                "k1": kh, "k0": kw, "a": fill.address + first * sh * row, "a_s2": sh * row, "a_s1": sw * line,
+                "a_s0": lanes, "a_k1": row, "a_k0": line, "d": result.address + first * box.cols * line,
+                "d_s2": box.cols * line, "d_s1": line, "d_s0": lanes,
+            }  # fmt: skip
+            vecs.append(build.vec("result", fields))
+        ring.read_by(fill, *vecs)
         out.filled_by(result, vecs)
         out.read_by(result, build.job.store(y.view, box, result.address, box.cols * line, line, spill, box))
     return build.finished()

@@ -8,13 +8,11 @@ neither scores (queries by keys) nor sums of values need a copy that turns anyth
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import RowJob, in_words
-from compiler.backend.layers.layer import Layer, ProductLayer
+from compiler.backend.layers.layer import ProductLayer
 from compiler.backend.layers.region_share import MatrixRows, own_rows
-from compiler.backend.layers.vec_params import vec_params
+from compiler.backend.layers.vec_params import uniform_params
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
 from compiler.backend.program.copies import CopyLoop, Fields, contiguous, copy_fields
@@ -64,9 +62,7 @@ def _shape(layer: ProductLayer, context: KernelContext) -> tuple[int, int, int]:
 class ProductKernel(Kernel[ProductTiles]):
     """Products of computed matrices; the engines share the rows."""
 
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any product of computed matrices."""
-        return isinstance(layer, ProductLayer)
+    layers = ProductLayer
 
     def choose(self, layer: ProductLayer, context: KernelContext) -> ProductTiles:
         """As much depth as LV0 takes of the second operand, then as many rows as it takes of the first."""
@@ -87,11 +83,11 @@ class ProductKernel(Kernel[ProductTiles]):
             )
         return ProductTiles(most, columns, depth)
 
-    def emit(self, layer: ProductLayer, tiles: ProductTiles, context: KernelContext) -> list[JobProgram]:
-        """Return a job for each engine with a share of the rows."""
-        work = _Work.of(layer, tiles, context)
-        jobs = (_Emitter(work, context, engine).job() for engine in range(context.budget.engines))
-        return [job for job in jobs if job]
+    def job(
+        self, layer: ProductLayer, tiles: ProductTiles, context: KernelContext, engine: int
+    ) -> JobProgram | None:  # fmt: skip
+        """Return the rows of an engine; None if it has none."""
+        return _Emitter(_Work.of(layer, tiles, context), context, engine).job()
 
 
 @dataclass(frozen=True)
@@ -109,9 +105,7 @@ class _Emitter:
         self._work, self._context, self._engine = work, context, engine
         params, q = context.params, work.layer.requantise
         self._params: SocParams = params
-        lanes = params.vec_lanes
-        scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
-        block = vec_params(params, np.zeros(lanes, np.int32), scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi)
+        block = uniform_params(params, params.vec_lanes, q)
         table = {} if q.table is None else {"table": q.table.tobytes()}
         self._build = RowJob(context, engine, {"result": block, **table})
         act, wgt = work.rows * work.depth, params.out_channels * work.depth
@@ -173,49 +167,44 @@ class _Emitter:
 
     def _activations(self, part: MatrixRows, chunk: _Chunk) -> BufferFill:
         """Return the LV0 buffer with a chunk of rows of A, loaded on the way if need be."""
-        held = self._act0.find((part, chunk))
-        if held:
-            return held
         job, params, a = self._build.job, self._params, self._work.a
-        lv1, pitch = self._act1.find((part, chunk)), -(-chunk.count // params.rows) * params.rows
-        if lv1 is None:
-            lv1 = self._act1.fill((part, chunk))
+        pitch = -(-chunk.count // params.rows) * params.rows
+
+        def load1(lv1: BufferFill) -> list[Task]:
             box = self._box(_A, part.matrix, part.first, part.count, chunk.first, chunk.count)
-            loads = job.load(a.view, box, lv1.address, 0, pitch, a.zero_byte, self._act_stage, box)
-            self._act1.filled_by(lv1, loads)
-        held = self._act0.fill((part, chunk))
-        copies = contiguous(lv1.address, held.address * params.rows, part.count * pitch)
-        loads = job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << params.pes) - 1)
-        for load in loads:
-            self._act1.read_by(lv1, load)
-        self._act0.filled_by(held, loads)
-        return held
+            return job.load(a.view, box, lv1.address, 0, pitch, a.zero_byte, self._act_stage, box)
+
+        def load0(held: BufferFill) -> list[Task]:
+            lv1 = self._act1.holding((part, chunk), load1)
+            copies = contiguous(lv1.address, held.address * params.rows, part.count * pitch)
+            loads = job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << params.pes) - 1)
+            self._act1.read_by(lv1, *loads)
+            return loads
+
+        return self._act0.holding((part, chunk), load0)
 
     def _weights(self, matrix: int, column: int, columns: int, chunk: _Chunk) -> BufferFill:
         """Return the LV0 buffer with a block of B, loaded on the way if need be."""
         key = (matrix, column, chunk)
-        held = self._wgt0.find(key)
-        if held:
-            return held
         job, params, b = self._build.job, self._params, self._work.b
         lines = -(-chunk.count // params.rows) * params.rows
-        lv1 = self._wgt1.find(key)
-        if lv1 is None:
-            lv1 = self._wgt1.fill(key)
+
+        def load1(lv1: BufferFill) -> list[Task]:
             if self._work.layer.transposed:  # a row for each column of the result; beyond the last one padding
                 box = self._box(_B, matrix, column, params.out_channels, chunk.first, chunk.count)
             else:
                 box = self._box(_B, matrix, chunk.first, lines, column, columns)
             pitch = lines if self._work.layer.transposed else params.out_channels
-            loads = job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
-            self._wgt1.filled_by(lv1, loads)
-        held = self._wgt0.fill(key)
-        copies = self._weight_copies(lv1.address, held.address, lines)
-        loads = job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
-        for load in loads:
-            self._wgt1.read_by(lv1, load)
-        self._wgt0.filled_by(held, loads)
-        return held
+            return job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
+
+        def load0(held: BufferFill) -> list[Task]:
+            lv1 = self._wgt1.holding(key, load1)
+            copies = self._weight_copies(lv1.address, held.address, lines)
+            loads = job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
+            self._wgt1.read_by(lv1, *loads)
+            return loads
+
+        return self._wgt0.holding(key, load0)
 
     def _weight_copies(self, source: int, word: int, lines: int) -> list[Fields]:
         """Return LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""

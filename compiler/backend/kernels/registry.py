@@ -1,26 +1,25 @@
 """Which kernel computes which layer.
 
-To add a kernel, write a class with three methods and decorate it::
+To add a kernel, write a class and decorate it::
 
     @kernel
     class FlipKernel(Kernel[FlipTiles]):
-        def match(self, layer, context):            # can this kernel compute the layer?
-            return isinstance(layer, FlipLayer)
+        layers = FlipLayer                              # what it computes; see also :meth:`Kernel.match`
 
-        def choose(self, layer, context):           # how it is cut: see :mod:`compiler.plan.tiles`
+        def choose(self, layer, context):               # how it is cut: see :mod:`compiler.plan.tiles`
             return FlipTiles(...)
 
-        def emit(self, layer, tiles, context):      # its jobs, in the order in which their engines run them
-            return [job, ...]
+        def job(self, layer, tiles, context, engine):   # what an engine does; or :meth:`Kernel.emit`: the jobs of all
+            return JobProgram(...)
 
 Name a new file in ``kernels/__init__.py``. The first kernel that matches is taken, in order of registration.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.layer import HostLayer, Layer
 from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
@@ -28,7 +27,7 @@ from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.program.dependencies import Made
 from compiler.backend.program.job import JobProgram
 from compiler.ir import CompileError
-from compiler.plan.tiles import AnyTiles, Tiles
+from compiler.plan.tiles import AnyTiles, Tiles, Uncut
 from hw.contract.params import SocParams
 
 
@@ -69,21 +68,28 @@ TilesT = TypeVar("TilesT", bound=Tiles)
 
 
 class Kernel(ABC, Generic[TilesT]):
-    """Is a way to compute layers of one kind."""
+    """Is a way to compute layers of the class ``layers``."""
 
-    @abstractmethod
+    layers: ClassVar[type[Layer]]
+
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Whether the kernel can compute ``layer``."""
+        return isinstance(layer, self.layers)
 
     @abstractmethod
     def choose(self, layer: Any, context: KernelContext) -> TilesT:
         """Return how ``layer``, which matches, is cut. Raises :class:`CompileError` if memories are too small for
         it."""
 
-    @abstractmethod
     def emit(self, layer: Any, tiles: TilesT, context: KernelContext) -> list[JobProgram]:
-        """Return the jobs of ``layer`` in ``tiles``, those of an engine in the order in which it runs them. May be
-        empty."""
+        """Return the jobs of ``layer`` in ``tiles``, those of an engine in the order in which it runs them: a job for
+        each engine with a share, unless a kernel says otherwise. May be empty."""
+        jobs = (self.job(layer, tiles, context, engine) for engine in range(context.budget.engines))
+        return [job for job in jobs if job]
+
+    def job(self, layer: Any, tiles: TilesT, context: KernelContext, engine: int) -> JobProgram | None:
+        """Return the job of an engine; None if it has no share."""
+        raise NotImplementedError
 
 
 KERNELS: list[Kernel] = []
@@ -93,6 +99,20 @@ def kernel(cls: type[Kernel]) -> type[Kernel]:
     """Register a kernel."""
     KERNELS.append(cls())
     return cls
+
+
+@kernel
+class HostKernel(Kernel[Uncut]):
+    """Host layers, which are steps of the image between its jobs: no job."""
+
+    layers = HostLayer
+
+    def choose(self, layer: HostLayer, context: KernelContext) -> Uncut:
+        """Nothing to cut."""
+        return Uncut()
+
+    def job(self, layer: HostLayer, tiles: Uncut, context: KernelContext, engine: int) -> None:
+        """No job."""
 
 
 def kernel_for(layer: Layer, context: KernelContext) -> Kernel:

@@ -92,8 +92,7 @@ class JobProgram:
             self._fetching.filled_by(fill, loads)
         tasks = self.emit_all(Op.LD1, contiguous(address, target, size), src_seg=Segment.WINDOWS)
         if fill:
-            for task in tasks:
-                self._fetching.read_by(fill, task)
+            self._fetching.read_by(fill, *tasks)
         return tasks
 
     def load_constant(self, data: bytes, target: int, part: ConstantPart | None = None) -> list[Task]:

@@ -18,7 +18,8 @@ class Ring:
     """Holds ``slots`` equal buffers used in turn, from ``base`` on, ``size`` apart; it is also the cache of what they
     hold.
 
-    Usage: ``ring.find(key)`` or ``ring.fill(key)``; append tasks with :meth:`filled_by` and :meth:`read_by`.
+    Usage: ``ring.holding(key, load)``, or ``ring.find(key)`` and ``ring.fill(key)``; append tasks with
+    :meth:`filled_by` and :meth:`read_by`.
     """
 
     def __init__(self, full: Sem, free: Sem, base: int, size: int, slots: int) -> None:
@@ -41,6 +42,14 @@ class Ring:
         self._fills.append(fill)
         return fill
 
+    def holding(self, key: Hashable, load: Callable[[BufferFill], list[Task]]) -> BufferFill:
+        """Return the buffer that holds ``key``, the next one if none does: ``load`` emits what fills that."""
+        held = self.find(key)
+        if held is None:
+            held = self.fill(key)
+            self.filled_by(held, load(held))
+        return held
+
     def filled_by(self, fill: BufferFill, tasks: list[Task]) -> None:
         """``tasks`` (of the filling unit, in order) fill the buffer; call once per fill."""
         fill.fillers = tasks
@@ -52,12 +61,13 @@ class Ring:
             previous.readers[-1].signals.add(self.free)
             tasks[0].waits.add(self.free)
 
-    def read_by(self, fill: BufferFill, task: Task) -> None:
-        """``task`` (of the reading unit) reads the buffer, after all readers so far."""
-        if not fill.readers:
-            task.waits.add(self.full)
-        fill.readers.append(task)
-        task.reads.append(fill)
+    def read_by(self, fill: BufferFill, *tasks: Task) -> None:
+        """``tasks`` (of the reading unit, in order) read the buffer, after all readers so far."""
+        for task in tasks:
+            if not fill.readers:
+                task.waits.add(self.full)
+            fill.readers.append(task)
+            task.reads.append(fill)
 
 
 @dataclass(frozen=True)
