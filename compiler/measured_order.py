@@ -13,9 +13,9 @@ from compiler.backend.options import Options
 from compiler.backend.order.regions import Orders
 from compiler.backend.pipeline import settle
 from compiler.backend.report import CompileReport
+from compiler.order.annealing import random_move
 from compiler.order.graph import OrderGraph
 from compiler.order.greedy import greedy_order
-from compiler.order.moves import random_move
 from hw.contract.params import SocParams
 from hw.image import Image
 

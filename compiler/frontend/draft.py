@@ -1,8 +1,21 @@
-"""The graph under construction, and *pending* results: real-valued expressions that become one operator of it when
-their QuantizeLinear says how to store them.
+"""The graph under construction, *pending* results, and which function imports which ONNX operator.
+
+A pending result is a real-valued expression that becomes one operator of the graph when its QuantizeLinear says how to
+store it. To import an operator, write a function in ``compiler.frontend.ops`` and decorate it::
+
+    @operator("Relu6", domain="com.example")
+    def relu6(draft, node):
+        value = draft.value(node.input[0])
+        ...
+        return [pending_or_other_value]         # one value per output of the node
+
+It reads the values of its inputs, returns one value per output, and raises ``Unsupported("reason")`` when the
+accelerator cannot run this node. ``ops/pool.py`` is a short example. Name a new file in ``ops/__init__.py``, and test
+it with a model of ``tests/support/onnx_models.py``.
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,10 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import OnnxSource, Signature
-from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import NHWC, Const, Float, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Graph, Operation, Pad, Permute, Reshape, Tensor
 
 
@@ -31,6 +43,10 @@ class Pending:
     high: float = np.inf
     reshapes: tuple[tuple[str, Any], ...] = ()
     base_shape: Shape = ()  #: shape before ``reshapes``
+
+    def __post_init__(self) -> None:
+        if not self.reshapes:
+            object.__setattr__(self, "base_shape", self.shape)
 
     @property
     def clampable(self) -> bool:
@@ -234,3 +250,28 @@ class Draft:
         )  # fmt: skip
         self.add(Reshape(name, [quant.tensor], name))
         return Quant(name, quant.shape, quant.layout, quant.dtype, quant.padding)
+
+
+Handler = Callable[[Draft, onnx.NodeProto], list[Value]]
+
+HANDLERS: dict[tuple[str, str], Handler] = {}
+
+
+def operator(*op_types: str, domain: str = "") -> Callable[[Handler], Handler]:
+    """Register a function as the importer of these operators."""
+
+    def register(handler: Handler) -> Handler:
+        for op_type in op_types:
+            HANDLERS[domain, op_type] = handler
+        return handler
+
+    return register
+
+
+def attributes(node: onnx.NodeProto) -> dict:
+    """Return a node's attributes as Python values; strings decoded."""
+    values = {}
+    for attribute in node.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        values[attribute.name] = value.decode() if isinstance(value, bytes) else value
+    return values

@@ -8,14 +8,11 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend import inputs, ops
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import Shape
+from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
 from compiler.frontend.permutes import merge_permutes
-from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, first_line
-from compiler.frontend.quantised_form import advice
-from compiler.frontend.registry import HANDLERS
+from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
 from compiler.frontend.source import OnnxSource
-from compiler.frontend.values import Const, Float, QuantConst, Real
+from compiler.frontend.values import Const, Float, QuantConst, Real, Shape
 from compiler.ir import Graph, Port
 
 

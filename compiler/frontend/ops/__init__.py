@@ -3,7 +3,6 @@
 from compiler.frontend.ops import (
     conv,
     eltwise,
-    fused_attention,
     host,
     matmul,
     move,
@@ -17,6 +16,6 @@ from compiler.frontend.ops import (
 )
 
 __all__ = [
-    "conv", "eltwise", "fused_attention", "host", "matmul", "move", "pointwise", "pool", "qoperator", "quantise",
+    "conv", "eltwise", "host", "matmul", "move", "pointwise", "pool", "qoperator", "quantise",
     "rows", "slices", "written_norm",
 ]  # fmt: skip

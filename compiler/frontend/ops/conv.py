@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, Shape, TensorLayout
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
 from compiler.frontend.requantise import requantise, scale_of
-from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import NHWC, Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Conv
 
 Pads = tuple[int, int, int, int]
@@ -219,7 +217,7 @@ def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple)
     if len(x.shape) == 3:
         shape = (*shape[:2], width)
     return Accumulated(
-        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=False,
+        shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=False,
         weights=data.transpose(0, 2, 3, 1), weight_zero_point=zero_point,
         scale=(np.float32(x.quantisation.scale) * scale).astype(np.float32),
         bias=bias[0], real_bias=bias[1], window=slide, groups=groups,

@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, Shape, TensorLayout
+from compiler.frontend.draft import Draft, Pending, Value, operator
 from compiler.frontend.ops import move, pointwise, rows
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import operator
 from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
-from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import NHWC, Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Eltwise, Requantisation
 
 #: What an operator of ONNX is in the IR, and the sign of its second operand.
@@ -160,7 +158,7 @@ def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | Qua
             f"shape {b.shape} broadcast to {a.shape}; the accelerator broadcasts over pixels or over everything"
         )
     return Combined(
-        shape=shape, base_shape=shape, node=node.name, kind=kind, a=a, b=b, sign=sign,
+        shape=shape, node=node.name, kind=kind, a=a, b=b, sign=sign,
         roots=tuple(value.quant.tensor for value in values if isinstance(value, Real)),
     )  # fmt: skip
 

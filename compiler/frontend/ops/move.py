@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.inputs import transposed_axes
-from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import Const, Float, Padding, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import (
+    NHWC,
+    Const,
+    Float,
+    Padding,
+    Quant,
+    QuantConst,
+    Quantisation,
+    Real,
+    Shape,
+    TensorLayout,
+)
 from compiler.ir import Concat, Pad, Table
 
 MOVES = pointwise.MOVES
@@ -223,7 +232,7 @@ def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     roots = tuple(dict.fromkeys(part.quant.tensor for part in parts))
-    return Joined(shape=tuple(shape), base_shape=tuple(shape), node=node.name, roots=roots, parts=parts, axis=axis)
+    return Joined(shape=tuple(shape), node=node.name, roots=roots, parts=parts, axis=axis)
 
 
 @operator("Pad")

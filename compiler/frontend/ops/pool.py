@@ -6,13 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, TensorLayout
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import conv, move, written_norm
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
 from compiler.frontend.requantise import pool_bias, requantise
-from compiler.frontend.values import Quant, Quantisation, Real
+from compiler.frontend.values import NHWC, Quant, Quantisation, Real, TensorLayout
 from compiler.ir import Pool
 
 
@@ -75,7 +73,7 @@ def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
     slide = _reaching(slide, size, (height, width), include)
     shape = (*x.shape[:2], height, width) if len(x.shape) == 4 else (*x.shape[:2], width)
     return Pooled(
-        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x, window=slide,
+        shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x, window=slide,
         count_include_pad=include, bias_first=kind == "avg",
     )  # fmt: skip
 
@@ -107,7 +105,7 @@ def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
     size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
     shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
     return Pooled(
-        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x,
+        shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x,
         window=conv.Window(size, size, (0, 0, 0, 0), (1, 1)),
     )  # fmt: skip
 

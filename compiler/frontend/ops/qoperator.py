@@ -5,12 +5,10 @@ import dataclasses
 import numpy as np
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC
-from compiler.frontend.ops import conv, eltwise, host, matmul, move, pointwise, pool, products, quantise, rows
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
+from compiler.frontend.ops import conv, eltwise, host, matmul, move, pointwise, pool, quantise, rows
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import NHWC, Const, Quant, QuantConst, Quantisation, Real
 
 
 def _quantisation(draft: Draft, node: onnx.NodeProto, index: int, dtype: str) -> Quantisation:
@@ -60,7 +58,7 @@ def qlinear_matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     x = _real(draft, node, 0)
     target = _target(draft, node, 6, x.quant.dtype)
     if isinstance(draft.value(node.input[3]), Quant):
-        return _stored(draft, node, products.multiplied(node, x, _real(draft, node, 3)), target)
+        return _stored(draft, node, matmul.multiplied(node, x, _real(draft, node, 3)), target)
     return _stored(draft, node, matmul.product(node, x, _constant(draft, node, 3, -1)), target)
 
 

@@ -4,10 +4,9 @@ import numpy as np
 import onnx
 
 from compiler.frontend import inputs
-from compiler.frontend.draft import Draft, Pending, Value
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import host, move, pointwise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
 
