@@ -10,8 +10,8 @@ store it. To import an operator, write a function in ``compiler.frontend.ops`` a
         return [pending_or_other_value]         # one value per output of the node
 
 It reads the values of its inputs, returns one value per output, and raises ``Unsupported("reason")`` when the
-accelerator cannot run this node. ``ops/pool.py`` is a short example. Name a new file in ``ops/__init__.py``, and test
-it with a model of ``tests/support/onnx_models.py``.
+accelerator cannot run this node. ``ops/pool.py`` is a short example. Test it with a model of
+``tests/support/onnx_models.py``.
 """
 
 import dataclasses

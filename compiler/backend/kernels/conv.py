@@ -9,12 +9,10 @@ from compiler.backend.kernels.conv_emitter import ConvEmitter
 from compiler.backend.kernels.conv_share import Bands, EngineSplit, of_band, row_bands
 from compiler.backend.kernels.conv_work import Addend, ConvWork
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
-from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.layers.region_share import EngineShare, Share
-from compiler.backend.layers.vec_params import conv_params_bytes, sum_params_bytes
+from compiler.backend.layers import ChannelTile, ConvLayer, EngineShare, Share, conv_params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import TensorOperand
-from compiler.backend.program.job import JobProgram
+from compiler.backend.program import JobProgram
 from compiler.backend.program.schedule import schedule
 from compiler.backend.tiling.conv_search import best_tiling
 from compiler.backend.tiling.conv_tiling import ENDS, WHOLE, ConvTiling, Ends, PixelTile, TilingContext, pixel_tiles

@@ -5,15 +5,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from compiler.backend.kernels.conv_work import ConvWork
-from compiler.backend.layers.layer import ChannelTile
-from compiler.backend.layers.vec_params import PARAMS_SLOTS
+from compiler.backend.layers import PARAMS_SLOTS, ChannelTile
 from compiler.backend.memory.operand import KeptInput
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
+from compiler.backend.program import JobProgram, Ring, Sem, StagingRing, Task
 from compiler.backend.program.copies import PIECE, Fields, contiguous
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring, StagingRing
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import Task
 from compiler.backend.tiling.conv_tiling import PixelTile, lv0_slots
 from compiler.ir import CompileError
 from hw.contract.isa import TABLE_BYTES, Op, Segment

@@ -9,13 +9,9 @@ the activations of two tiles.
 import itertools
 
 from compiler.backend.kernels.conv_data import ConvData, blocks
-from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.layers.vec_params import PARAMS_SLOTS
+from compiler.backend.layers import PARAMS_SLOTS, ChannelTile, ConvLayer
+from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, Task
 from compiler.backend.program.copies import contiguous
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import BufferFill, Task
 from compiler.backend.tiling.conv_tiling import ConvTiling, KernelChunk, lv0_slots
 from hw.contract.isa import Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.layers.vec_params import conv_params_bytes, uniform_params, vec_params
+from compiler.backend.layers import ChannelTile, ConvLayer, conv_params_bytes, uniform_params, vec_params
 from compiler.backend.tiling.conv_tiling import KernelChunk
 from compiler.ir import Tensor
 from hw.contract.params import SocParams

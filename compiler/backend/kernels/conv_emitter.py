@@ -6,14 +6,10 @@ from compiler.backend.kernels.conv_buffers import ConvBuffers, kept_input
 from compiler.backend.kernels.conv_constants import ConvConstants
 from compiler.backend.kernels.conv_data import ConvData, sum_block
 from compiler.backend.kernels.conv_work import Addend, ConvWork
-from compiler.backend.layers.layer import ChannelTile
-from compiler.backend.layers.vec_params import params_bytes
+from compiler.backend.layers import ChannelTile, params_bytes
 from compiler.backend.memory.tensor_view import PixelBox
+from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, Task
 from compiler.backend.program.copies import CopyLoop, contiguous, copy_fields
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import BufferFill, Task
 from compiler.backend.tiling.conv_tiling import (
     WHOLE,
     Ends,

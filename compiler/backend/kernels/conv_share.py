@@ -4,8 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler.backend.layers.layer import ConvLayer
-from compiler.backend.layers.region_share import EngineShare, first_row, imbalance
+from compiler.backend.layers import ConvLayer, EngineShare, first_row, imbalance
 from compiler.backend.tiling.conv_tiling import Band, ConvTiling, PixelTile, TilingContext, pixel_tiles
 from hw.contract.params import SocParams
 from sim.cost import moved

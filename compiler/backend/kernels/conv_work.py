@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from compiler.backend.layers.layer import ConvLayer
+from compiler.backend.layers import ConvLayer
 from compiler.backend.memory.operand import StagingArea, TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
 from compiler.backend.tiling.conv_tiling import (

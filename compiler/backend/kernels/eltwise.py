@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, parts_by_maker, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
-from compiler.backend.layers.layer import EltwiseLayer
-from compiler.backend.layers.region_share import EngineShare, Share
+from compiler.backend.layers import EltwiseLayer, EngineShare, Share
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox, TensorView, boxes
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring, StagingRing
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import BufferFill, Task
+from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, StagingRing, Task
 from compiler.plan.tiles import PixelTiles
 
 _MAX_TILE = 8192  #: bytes of one operand per tile: enough to hide start-up, small enough to overlap early

@@ -8,11 +8,9 @@ from dataclasses import replace
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
-from compiler.backend.layers.layer import MaxLayer
-from compiler.backend.layers.region_share import EngineShare
+from compiler.backend.layers import EngineShare, MaxLayer
 from compiler.backend.memory.tensor_view import PixelBox, boxes
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.semaphores import Sem
+from compiler.backend.program import JobProgram, Sem
 from compiler.ir import CompileError
 from compiler.plan.tiles import PixelTiles
 from compiler.plan.work import staged_together

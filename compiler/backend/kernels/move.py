@@ -4,12 +4,10 @@ lies in DRAM."""
 import math
 
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
-from compiler.backend.layers.layer import Layer, LoadLayer, MoveLayer, PadLayer, StridedCopy
+from compiler.backend.layers import Layer, LoadLayer, MoveLayer, PadLayer, StridedCopy
 from compiler.backend.memory.tensor_view import PixelBox, TensorView, boxes
+from compiler.backend.program import JobProgram, Ring, Sem, StagingRing
 from compiler.backend.program.copies import MAX_RUN, PIECE, Dims, merge, pieces, strided_copy, tiles
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring, StagingRing
-from compiler.backend.program.semaphores import Sem
 from compiler.plan.tiles import MoveTiles, Uncut
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams

@@ -10,16 +10,11 @@ from dataclasses import dataclass
 
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import RowJob, in_words
-from compiler.backend.layers.layer import ProductLayer
-from compiler.backend.layers.region_share import MatrixRows, own_rows
-from compiler.backend.layers.vec_params import uniform_params
+from compiler.backend.layers import MatrixRows, ProductLayer, own_rows, uniform_params
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
+from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, Task
 from compiler.backend.program.copies import CopyLoop, Fields, contiguous, copy_fields
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import BufferFill, Task
 from compiler.backend.tiling.conv_tiling import lv0_slots
 from compiler.ir import CompileError
 from compiler.plan.tiles import ProductTiles

@@ -19,13 +19,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from compiler.backend.layers.layer import HostLayer, Layer
-from compiler.backend.layers.region_share import Share
+from compiler.backend.layers import HostLayer, Layer, Share
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.program import JobProgram
 from compiler.backend.program.dependencies import Made
-from compiler.backend.program.job import JobProgram
 from compiler.ir import CompileError
 from compiler.plan.tiles import AnyTiles, Tiles, Uncut
 from hw.contract.params import SocParams

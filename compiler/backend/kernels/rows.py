@@ -14,14 +14,10 @@ import numpy as np
 
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import RowJob, in_words
-from compiler.backend.layers.layer import Layer, NormLayer, SoftmaxLayer
-from compiler.backend.layers.region_share import own_rows
-from compiler.backend.layers.vec_params import params_bytes, vec_params
+from compiler.backend.layers import Layer, NormLayer, SoftmaxLayer, own_rows, params_bytes, vec_params
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import Task
+from compiler.backend.program import JobProgram, Sem, Task
 from compiler.ir import CompileError
 from compiler.plan.tiles import RowTiles
 from hw.contract.isa import WIDE_BYTES, WIDE_TABLE_BYTES, VecOp

@@ -3,12 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from compiler.backend.kernels.registry import KernelContext
-from compiler.backend.layers.vec_params import sum_params_bytes, uniform_params
+from compiler.backend.layers import sum_params_bytes, uniform_params
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring, StagingRing
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import Task
+from compiler.backend.program import JobProgram, Ring, Sem, StagingRing, Task
 from compiler.ir import CompileError, Requantisation
 from hw.contract.isa import TABLE_BYTES, Op
 from hw.contract.params import SocParams

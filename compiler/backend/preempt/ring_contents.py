@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.preempt.live_bytes import LiveBytes
+from compiler.backend.program import BufferFill, JobProgram, Task
 from compiler.backend.program.address import Symbol
 from compiler.backend.program.extents import Extent, Extents, copied_runs, overwrites
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.task import BufferFill, Task
 from hw.contract.isa import Op, Segment
 from hw.contract.spaces import Space
 

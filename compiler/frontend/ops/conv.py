@@ -9,6 +9,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
+from compiler.frontend.ops import quantise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import requantise, scale_of
 from compiler.frontend.values import NHWC, Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
@@ -253,3 +254,11 @@ def integer_weights(draft: Draft, node: onnx.NodeProto) -> QuantConst:
     assert data is not None
     zero = np.zeros(1, data.dtype) if zero is None else zero.reshape(-1)
     return QuantConst(data, np.ones(1, np.float32), zero, None)
+
+
+@operator("QLinearConv")
+def qlinear_conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """x, x_scale, x_zp, w, w_scale, w_zp, y_scale, y_zp, B."""
+    x, weights = quantise.real_input(draft, node, 0), quantise.constant_input(draft, node, 3, 0)
+    bias = bias_of(draft, node, 8, weights.shape[0])
+    return quantise.stored(draft, node, convolution(node, x, weights, bias), 6, x.quant.dtype)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, operator
-from compiler.frontend.ops import move, pointwise, rows
+from compiler.frontend.ops import move, pointwise, quantise, rows
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
@@ -216,3 +216,17 @@ def _per_channel(pending: Accumulated, constant: npt.NDArray) -> npt.NDArray[np.
     ):
         raise Unsupported(f"a constant of shape {shape} behind {pending.node!r}; it must be one value per channel")
     return np.broadcast_to(constant.reshape(-1).astype(np.float64), pending.channels)
+
+
+@operator("QLinearAdd", "QLinearMul", domain="com.microsoft")
+def qlinear_binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """A, a_scale, a_zp, B, b_scale, b_zp, y_scale, y_zp; one operand may be constant."""
+    operands: list[Real | QuantConst] = []
+    for index in (0, 3):
+        if isinstance(draft.value(node.input[index]), Const):
+            operands.append(quantise.constant_input(draft, node, index, -1))
+        else:
+            operands.append(quantise.real_input(draft, node, index))
+    dtype = next(value.quant.dtype for value in operands if isinstance(value, Real))
+    result = combination(node, *operands)
+    return quantise.stored(draft, node, result, 6, dtype)

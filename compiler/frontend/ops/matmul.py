@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
-from compiler.frontend.ops import conv
+from compiler.frontend.ops import conv, quantise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import requantise, scale_of
 from compiler.frontend.values import Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
@@ -169,3 +169,30 @@ def attention(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         "its scores and softmax are inside the node in float; export with opset 22 or earlier, so that they are MatMul "
         "and Softmax, and quantise that model"
     )
+
+
+@operator("QLinearMatMul")
+def qlinear_matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """a, a_scale, a_zp, b, b_scale, b_zp, y_scale, y_zp."""
+    x = quantise.real_input(draft, node, 0)
+    if isinstance(draft.value(node.input[3]), Quant):
+        made: Pending = multiplied(node, x, quantise.real_input(draft, node, 3))
+    else:
+        made = product(node, x, quantise.constant_input(draft, node, 3, -1))
+    return quantise.stored(draft, node, made, 6, x.quant.dtype)
+
+
+@operator("QGemm", domain="com.microsoft")
+def qgemm(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """A, a_scale, a_zp, B, b_scale, b_zp, C, y_scale, y_zp."""
+    given = attributes(node)
+    if given.get("transA", 0):
+        raise Unsupported("transA with an operand computed at run time; transpose it before")
+    if len(node.input) < 8 or not node.input[7]:
+        raise Unsupported("a float result; give it y_scale and y_zero_point")
+    x = quantise.real_input(draft, node, 0)
+    weights = quantise.constant_input(draft, node, 3, 0 if given.get("transB", 0) else -1)
+    weights = weights.transposed((1, 0)) if given.get("transB", 0) else weights
+    bias = conv.bias_of(draft, node, 6, weights.shape[1])
+    result = product(node, x, weights, bias, np.float32(given.get("alpha", 1.0)))
+    return quantise.stored(draft, node, result, 7, x.quant.dtype)

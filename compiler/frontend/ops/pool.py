@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
-from compiler.frontend.ops import conv, move, written_norm
+from compiler.frontend.ops import conv, move, quantise, written_norm
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import pool_bias, requantise
 from compiler.frontend.values import NHWC, Quant, Quantisation, Real, TensorLayout
@@ -139,3 +139,17 @@ def _original(x: Real, channel: int) -> list[int]:
     sizes = [x.shape[0], *[1] * (len(x.shape) - 1)]
     sizes[channel] = x.shape[1]
     return sizes
+
+
+@operator("QLinearAveragePool", "QLinearGlobalAveragePool", domain="com.microsoft")
+def qlinear_pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """X, x_scale, x_zp, y_scale, y_zp; NCHW, or NHWC with ``channels_last``."""
+    x = quantise.real_input(draft, node, 0)
+    last = bool(attributes(node).get("channels_last", 0))
+    if last:
+        x = Real(move.reshape_all(draft, x.quant, (("transpose", (0, 3, 1, 2)),)), x.quantisation, x.name)
+    result = over_image(node, x) if "Global" in node.op_type else pooled(node, x)
+    if last:
+        shape = tuple(result.shape[axis] for axis in NHWC)
+        result = dataclasses.replace(result, shape=shape, reshapes=(("transpose", NHWC),))
+    return quantise.stored(draft, node, result, 3, x.quant.dtype)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
-from compiler.frontend.ops import host
+from compiler.frontend.ops import host, quantise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.values import Float, Quant, Quantisation, Real, TensorLayout
 from compiler.ir import LayerNorm, Requantisation, Softmax
@@ -182,3 +182,12 @@ def normalised(
         shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, gamma=scale, beta=bias,
         epsilon=epsilon,
     )  # fmt: skip
+
+
+@operator("QLinearSoftmax", domain="com.microsoft")
+def qlinear_softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """X, x_scale, x_zp, y_scale, y_zp; on the CPU if nothing but the end of the network reads it."""
+    x, readers = quantise.real_input(draft, node, 0), draft.source.consumers.get(node.output[0], [])
+    midst = any(draft.source.consumers.get(name) for reader in readers for name in reader.output)
+    result = softmax_of(node, x) if midst else host.softmax_of(x, node)
+    return quantise.stored(draft, node, result, 3, x.quant.dtype)
