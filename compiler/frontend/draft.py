@@ -181,9 +181,8 @@ class Draft:
         n, c, h, w = quant.shape
         inner = Quant(quant.tensor, (n, c, h - top - bottom, w - left - right), quant.layout, quant.dtype)
         source = self.image(inner)
-        params = self.quantisation(source)
-        name = self.unique(f"{quant.tensor}:padded")
-        self.graph.tensors[name] = Tensor(name, (n, h, w, c), quant.dtype, float(params.scale), params.zero_point)
+        name, held = self.unique(f"{quant.tensor}:padded"), self.graph.tensors[source]
+        self.graph.tensors[name] = Tensor(name, (n, h, w, c), quant.dtype, held.scale, held.zero_point)
         self.add(Pad(f"{quant.tensor}:pad", [source], name, pads=quant.padding.pads, value=quant.padding.value))
         return Quant(name, quant.shape, TensorLayout(quant.shape, NHWC), quant.dtype)
 
@@ -216,10 +215,9 @@ class Draft:
         """``quant`` in another order of its physical axes."""
         source = self.reshaped(quant.tensor, quant.layout.physical)
         before = self.graph.tensors[source]
-        params = self.quantisation(source)
         perm = tuple(quant.layout.perm.index(axis) for axis in layout.perm)
         name = self.unique(f"{quant.tensor}:permuted")
-        tensor = Tensor(name, layout.physical, quant.dtype, float(params.scale), params.zero_point)
+        tensor = Tensor(name, layout.physical, quant.dtype, before.scale, before.zero_point)
         if before.onnx_name and tuple(before.view[axis] for axis in before.perm) == quant.layout.physical:
             tensor.onnx_name, tensor.view = before.onnx_name, before.view
             tensor.perm = tuple(before.perm[axis] for axis in perm)
@@ -233,10 +231,7 @@ class Draft:
         if before.shape == shape:
             return tensor
         name = self.unique(f"{tensor}:" + "x".join(map(str, shape)))
-        self.graph.tensors[name] = Tensor(
-            name, shape, before.dtype, before.scale, before.zero_point,
-            onnx_name=before.onnx_name, perm=before.perm, view=before.view,
-        )  # fmt: skip
+        self.graph.tensors[name] = dataclasses.replace(before, name=name, shape=shape, data=None)
         self.add(Reshape(name, [tensor], name))
         return name
 
@@ -244,10 +239,9 @@ class Draft:
         """Return the same bytes under other quantisation parameters."""
         before = self.graph.tensors[quant.tensor]
         name = self.unique(f"{quant.tensor}:reinterpreted")
-        self.graph.tensors[name] = Tensor(
-            name, before.shape, before.dtype, float(params.scale), params.zero_point,
-            onnx_name=before.onnx_name, perm=before.perm, view=before.view,
-        )  # fmt: skip
+        self.graph.tensors[name] = dataclasses.replace(
+            before, name=name, scale=float(params.scale), zero_point=params.zero_point, data=None
+        )
         self.add(Reshape(name, [quant.tensor], name))
         return Quant(name, quant.shape, quant.layout, quant.dtype, quant.padding)
 

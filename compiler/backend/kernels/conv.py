@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.conv_emitter import ConvEmitter
-from compiler.backend.kernels.conv_share import Bands, EngineSplit, of_band, row_bands
-from compiler.backend.kernels.conv_work import Addend, ConvWork
+from compiler.backend.kernels.conv_work import Addend, Bands, ConvWork, EngineSplit, of_band, row_bands
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.layers import ChannelTile, ConvLayer, EngineShare, Share, conv_params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget

@@ -8,9 +8,9 @@ from compiler.backend.kernels.conv_work import ConvWork
 from compiler.backend.layers import PARAMS_SLOTS, ChannelTile
 from compiler.backend.memory.operand import KeptInput
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
-from compiler.backend.program import JobProgram, Ring, Sem, StagingRing, Task
+from compiler.backend.program import JobProgram, Ring, Sem, StagingRing, Task, lv0_slots
 from compiler.backend.program.copies import PIECE, Fields, contiguous
-from compiler.backend.tiling.conv_tiling import PixelTile, lv0_slots
+from compiler.backend.tiling.conv_tiling import PixelTile
 from compiler.ir import CompileError
 from hw.contract.isa import TABLE_BYTES, Op, Segment
 from hw.contract.timing import UNIT_IN_FLIGHT

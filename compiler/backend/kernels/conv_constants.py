@@ -10,9 +10,8 @@ import itertools
 
 from compiler.backend.kernels.conv_data import ConvData, blocks
 from compiler.backend.layers import PARAMS_SLOTS, ChannelTile, ConvLayer
-from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, Task
-from compiler.backend.program.copies import contiguous
-from compiler.backend.tiling.conv_tiling import ConvTiling, KernelChunk, lv0_slots
+from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, Task, contiguous, lv0_slots
+from compiler.backend.tiling.conv_tiling import ConvTiling, KernelChunk
 from hw.contract.isa import Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams
 

@@ -8,8 +8,7 @@ from compiler.backend.kernels.conv_data import ConvData, sum_block
 from compiler.backend.kernels.conv_work import Addend, ConvWork
 from compiler.backend.layers import ChannelTile, params_bytes
 from compiler.backend.memory.tensor_view import PixelBox
-from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, Task
-from compiler.backend.program.copies import CopyLoop, contiguous, copy_fields
+from compiler.backend.program import BufferFill, CopyLoop, JobProgram, Ring, Sem, Task, contiguous, copy_fields
 from compiler.backend.tiling.conv_tiling import (
     WHOLE,
     Ends,

@@ -13,9 +13,18 @@ from compiler.backend.kernels.vector_job import RowJob, in_words
 from compiler.backend.layers import MatrixRows, ProductLayer, own_rows, uniform_params
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
-from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, Task
-from compiler.backend.program.copies import CopyLoop, Fields, contiguous, copy_fields
-from compiler.backend.tiling.conv_tiling import lv0_slots
+from compiler.backend.program import (
+    BufferFill,
+    CopyLoop,
+    Fields,
+    JobProgram,
+    Ring,
+    Sem,
+    Task,
+    contiguous,
+    copy_fields,
+    lv0_slots,
+)
 from compiler.ir import CompileError
 from compiler.plan.tiles import ProductTiles
 from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, VecOp

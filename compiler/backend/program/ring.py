@@ -13,6 +13,14 @@ from compiler.backend.program.semaphores import PAIRS, Sem
 from compiler.backend.program.task import BufferFill, Task
 from hw.contract.isa import Op, Segment
 
+_LV0_SLOTS = 4  #: buffers of an LV0 memory, at most
+
+
+def lv0_slots(words: int, total: int) -> int:
+    """Return how many buffers of ``words`` to use in an LV0 memory of ``total`` words: with more than two, LD0 need not
+    wait for MAC to end before it loads the next but one."""
+    return max(2, min(_LV0_SLOTS, total // words))
+
 
 class Ring:
     """Holds ``slots`` equal buffers used in turn, from ``base`` on, ``size`` apart; it is also the cache of what they

@@ -7,7 +7,6 @@ from math import prod
 from typing import NamedTuple
 
 from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.memory.tensor_view import PixelBox
 from hw.contract.params import SocParams
 
 
@@ -105,25 +104,6 @@ def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: b
     )  # fmt: skip
 
 
-def input_box(layer: ConvLayer, chunk: KernelChunk, g: TileGeometry, tile: PixelTile, first_channel: int) -> PixelBox:
-    """Return the input pixels that ``chunk`` needs for ``tile``."""
-    (sh, sw), (top, left), (dh, dw) = layer.strides, layer.pads, layer.dilations
-    return PixelBox(
-        tile.n, tile.y * sh + chunk.row * dh - top, g.in_rows, tile.x * sw + chunk.col * dw - left, g.in_cols,
-        first_channel + chunk.channel, chunk.channels, g.y_step, g.x_step,
-    )  # fmt: skip
-
-
-def tile_box(layer: ConvLayer, tile: PixelTile, first_channel: int, channels: int) -> PixelBox:
-    """Return all the input pixels of ``tile`` over the whole kernel."""
-    whole = KernelChunk(0, layer.kernel[0], 0, layer.kernel[1], 0, channels)
-    (sh, sw), (dh, dw) = layer.strides, layer.dilations
-    rows = (tile.rows - 1) * sh + (whole.rows - 1) * dh + 1
-    cols = (tile.cols - 1) * sw + (whole.cols - 1) * dw + 1
-    top, left = layer.pads
-    return PixelBox(tile.n, tile.y * sh - top, rows, tile.x * sw - left, cols, first_channel, channels)
-
-
 class Band(NamedTuple):
     """Pixels of an image: rows from ``top`` to before ``bottom``, columns from ``left`` to before ``right``."""
 
@@ -147,9 +127,6 @@ def pixel_tiles(
                     for x in range(max(area.x, band.left), right, cols):
                         tiles.append(PixelTile(number, n, y, min(rows, bottom - y), x, min(cols, right - x)))
     return tiles
-
-
-_LV0_SLOTS = 4  #: buffers of an LV0 memory, at most
 
 
 @dataclass(frozen=True)
@@ -219,12 +196,6 @@ class TilingContext:
     def lv1(self, params: SocParams) -> int:
         """Return the bytes of LV1 for buffers."""
         return self.lv1_bytes or params.lv1_bytes
-
-
-def lv0_slots(words: int, total: int) -> int:
-    """Return how many buffers of ``words`` to use in an LV0 memory of ``total`` words: with more than two, LD0 need not
-    wait for MAC to end before it loads the next but one."""
-    return max(2, min(_LV0_SLOTS, total // words))
 
 
 Ends = tuple[int, int]
