@@ -177,10 +177,7 @@ class Draft:
         """Return the tensor with its padding in memory."""
         if quant.padding is None:
             return quant
-        top, left, bottom, right = quant.padding.pads
-        n, c, h, w = quant.shape
-        inner = Quant(quant.tensor, (n, c, h - top - bottom, w - left - right), quant.layout, quant.dtype)
-        source = self.image(inner)
+        source, (n, c, h, w) = self.image(quant.inner), quant.shape
         name, held = self.unique(f"{quant.tensor}:padded"), self.graph.tensors[source]
         self.graph.tensors[name] = Tensor(name, (n, h, w, c), quant.dtype, held.scale, held.zero_point)
         self.add(Pad(f"{quant.tensor}:pad", [source], name, pads=quant.padding.pads, value=quant.padding.value))
@@ -207,9 +204,7 @@ class Draft:
     def image(self, quant: Quant) -> str:
         """Return the IR tensor (N, H, W, C) of an NCHW ONNX tensor, or (N, L, C) of NCL: one row for operators on
         images."""
-        if len(quant.shape) == 3:
-            return self.relayout(quant, TensorLayout(quant.shape, (0, 2, 1)))
-        return self.relayout(quant, TensorLayout(quant.shape, NHWC))
+        return self.relayout(quant, TensorLayout.image(quant.shape))
 
     def _permuted(self, quant: Quant, layout: TensorLayout) -> Quant:
         """``quant`` in another order of its physical axes."""

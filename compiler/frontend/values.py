@@ -39,6 +39,11 @@ class TensorLayout:
         """Return the layout that operators prefer for this rank."""
         return cls(shape, default_perm(len(shape)))
 
+    @classmethod
+    def image(cls, shape: Shape) -> "TensorLayout":
+        """Return the layout of an image (N, C, H, W) or (N, C, L) that operators on images prefer: channels last."""
+        return cls(shape, NHWC if len(shape) == 4 else (0, 2, 1))
+
     @property
     def physical(self) -> Shape:
         """Return the shape in memory, where a scalar is a vector of one element."""
@@ -129,6 +134,13 @@ class QuantConst:
         scale, zero = self.scale.reshape(extent), self.zero_point.reshape(extent)
         return (self.data.astype(np.int32) - zero.astype(np.int32)).astype(np.float32) * scale.astype(np.float32)
 
+    @property
+    def quantisation(self) -> Quantisation | None:
+        """Return the parameters of all of it; None if it is not 8-bit, or has several."""
+        if self.scale.size > 1 or self.data.dtype.name not in ("int8", "uint8"):
+            return None
+        return Quantisation(np.float32(self.scale[0]), int(self.zero_point[0]), self.data.dtype.name)
+
     def transposed(self, axes: Shape) -> "QuantConst":
         """numpy.transpose of data and axis."""
         axis = None if self.axis is None else axes.index(self.axis)
@@ -155,6 +167,15 @@ class Quant:
     layout: TensorLayout
     dtype: str
     padding: Padding | None = None
+
+    @property
+    def inner(self) -> "Quant":
+        """Return what is in memory of it."""
+        if self.padding is None:
+            return self
+        top, left, bottom, right = self.padding.pads
+        n, c, h, w = self.shape
+        return dataclasses.replace(self, shape=(n, c, h - top - bottom, w - left - right), padding=None)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Convolutions: Conv between DequantizeLinear and QuantizeLinear, and ConvInteger."""
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import quantise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import requantise, scale_of
-from compiler.frontend.values import NHWC, Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
+from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Conv
 
 Pads = tuple[int, int, int, int]
@@ -108,11 +107,9 @@ class Accumulated(Pending):
         else:
             if x.padding and x.padding.value == draft.quantisation(x.tensor).zero_point % 256:
                 pads = _both(pads, x.padding.pads)
-                top, left, bottom, right = x.padding.pads
-                n, c, h, w = x.shape
-                x = dataclasses.replace(x, shape=(n, c, h - top - bottom, w - left - right), padding=None)
+                x = x.inner
             source = draft.image(x)
-            layout = TensorLayout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
+            layout = TensorLayout.image(shape)
         made = draft.new_tensor(name, shape, layout, target)
         if self.matrix and len(shape) > 3:
             draft.graph.tensors[made.tensor].shape = (math.prod(shape[:-1]), shape[-1])
@@ -192,6 +189,13 @@ def bias_of(
     return none, np.broadcast_to(real.reshape(-1), channels).astype(np.float64)
 
 
+def image_size(x: Real, otherwise: str) -> tuple[int, int]:
+    """Return height and width of an image (N, C, H, W) or (N, C, L); Unsupported with that reason if it is none."""
+    if len(x.shape) not in (3, 4):
+        raise Unsupported(otherwise)
+    return (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
+
+
 @operator("Conv")
 def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Conv of a dequantised image with dequantised constant weights."""
@@ -203,12 +207,10 @@ def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple) -> Accumulated:
     """Return a pending convolution of NCHW (or NCL) ``x`` with OIHW ``weights``."""
-    if len(x.shape) not in (3, 4):
-        raise Unsupported(f"{len(x.shape) - 2}-dimensional convolution; the accelerator has one and two dimensions")
+    size = image_size(x, f"{len(x.shape) - 2}-dimensional convolution; the accelerator has one and two dimensions")
     zero_point = single_zero_point(weights)
     scale = channel_scale(weights, 0)
     data = weights.data if len(x.shape) == 4 else weights.data[:, :, None, :]
-    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
     groups = attributes(node).get("group", 1)
     slide = window(node, weights.data.shape[2:], size)
     if x.shape[1] != data.shape[1] * groups or data.shape[0] % groups:

@@ -87,9 +87,10 @@ class Combined(Pending):
 
 
 def _parameters(value: Real | QuantConst) -> Quantisation:
-    if isinstance(value, Real):
-        return value.quantisation
-    return Quantisation(np.float32(value.scale[0]), int(value.zero_point[0]), value.data.dtype.name)
+    params = value.quantisation
+    if params is None:
+        raise Unsupported("its constant has several scales; quantise it to 8 bits per tensor")
+    return params
 
 
 @operator("Add", "Sub", "Mul")
@@ -166,7 +167,7 @@ def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | Qua
 def _operand(draft: Draft, name: str) -> Real | QuantConst:
     value = draft.value(name)
     if isinstance(value, QuantConst):
-        if value.scale.size > 1 or value.data.dtype.name not in ("int8", "uint8"):
+        if value.quantisation is None:
             raise Unsupported(f"its constant {name!r} is {value.data.dtype.name} with {value.scale.size} scales; "
                               "quantise it to 8 bits per tensor")  # fmt: skip
         return value

@@ -218,9 +218,9 @@ def concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 def _part(draft: Draft, name: str) -> Real:
     """Return a dequantised tensor, or a constant in memory."""
     value = draft.value(name)
-    if not isinstance(value, QuantConst) or value.scale.size > 1 or value.data.dtype.name not in ("int8", "uint8"):
+    params = value.quantisation if isinstance(value, QuantConst) else None
+    if not isinstance(value, QuantConst) or params is None:
         return draft.real(name)
-    params = Quantisation(np.float32(value.scale[0]), int(value.zero_point[0]), value.data.dtype.name)
     shape = value.data.shape
     tensor = draft.new_constant(f"{name}:constant", value.data, params)
     return Real(Quant(tensor, shape, TensorLayout.plain(shape), params.dtype), params, name)
@@ -297,10 +297,7 @@ def padded_as(draft: Draft, value: Real, target: Quantisation, name: str, node: 
     be a multiple of its first scale."""
     quant, padding = value.quant, value.quant.padding
     assert padding is not None
-    top, left, bottom, right = padding.pads
-    n, c, h, w = quant.shape
-    inner = dataclasses.replace(quant, shape=(n, c, h - top - bottom, w - left - right), padding=None)
-    source = requantised(draft, draft.image(inner), value.quantisation, target)
+    source = requantised(draft, draft.image(quant.inner), value.quantisation, target)
     made = draft.new_tensor(name, quant.shape, TensorLayout(quant.shape, NHWC), target)
     draft.add(Pad(node, [source], made.tensor, pads=padding.pads, value=target.stored(padding.amount) % 256))
     return made

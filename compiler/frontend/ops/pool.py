@@ -34,8 +34,7 @@ class Pooled(Pending):
         if bias:
             how.zero_point = 0
         shape = self.base_shape
-        layout = TensorLayout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
-        made = draft.new_tensor(name, shape, layout, target)
+        made = draft.new_tensor(name, shape, TensorLayout.image(shape), target)
         draft.add(
             Pool(
                 self.node, [source], made.tensor, kind_=self.kind, kernel=self.window.kernel,
@@ -58,10 +57,8 @@ def pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
     """Return the pending result of a MaxPool or AveragePool node on ``x``."""
-    if len(x.shape) not in (3, 4):
-        raise Unsupported(f"{len(x.shape) - 2}-dimensional pooling; the accelerator has one and two dimensions")
+    size = conv.image_size(x, f"{len(x.shape) - 2}-dimensional pooling; the accelerator has one and two dimensions")
     given = attributes(node)
-    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
     slide = conv.window(node, tuple(given["kernel_shape"]), size)
     if slide.dilations != (1, 1):
         raise Unsupported(f"dilations {slide.dilations} of a pool; the accelerator has dense windows only")
@@ -100,9 +97,7 @@ def global_pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
     """Return the pending pool over all of NCHW (or NCL) ``x``."""
-    if len(x.shape) not in (3, 4):
-        raise Unsupported(f"a global pool of a tensor of rank {len(x.shape)}")
-    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
+    size = conv.image_size(x, f"a global pool of a tensor of rank {len(x.shape)}")
     shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
     return Pooled(
         shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x,
