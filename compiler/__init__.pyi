@@ -45,7 +45,6 @@ from .order.model import order_model as order_model
 from .order.orders import (
     completions as completions,
     count as count,
-    depth_first as depth_first,
     every_order as every_order,
     random_order as random_order,
 )
