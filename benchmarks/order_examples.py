@@ -1,8 +1,9 @@
 """The worked examples of order search (docs/methods.md), as graphs and as checks."""
 
+from benchmarks.order_search.depth_first import depth_first
 from benchmarks.order_search.price import ChipModel, OrderPrice
 from benchmarks.order_search.split import SplitOperator, split_operator
-from compiler import CHANNELS, OperatorNode, OrderGraph, count, depth_first, every_order, key_nodes, search_order
+from compiler import CHANNELS, OperatorNode, OrderGraph, count, every_order, key_nodes, search_order
 
 CHIP = ChipModel(on_chip_bytes=1 << 20, dram_bytes_per_cycle=8.0)
 

@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.accuracy_cases import whole_networks
 from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
+from benchmarks.order_search.depth_first import depth_first
 from benchmarks.order_seventy import seventy_layers
 from benchmarks.rows import Target
 from benchmarks.workloads import branchy, workload
@@ -25,7 +26,6 @@ from compiler import (
     build,
     build_timed,
     completions,
-    depth_first,
     emit,
     every_order,
     golden,

@@ -17,8 +17,12 @@ from .compile import Compiled as Compiled, compile_model as compile_model, compi
 from .dynamic_dimension import DynamicDimension as DynamicDimension, dynamic_batches as dynamic_batches
 from .frontend import import_model as import_model
 from .frontend.load import load as load, read_model as read_model
-from .frontend.problems import OpenDimension as OpenDimension, UnsupportedModel as UnsupportedModel
-from .frontend.quantised_form import QuantisedForm as QuantisedForm, quantised_form as quantised_form
+from .frontend.problems import (
+    OpenDimension as OpenDimension,
+    QuantisedForm as QuantisedForm,
+    UnsupportedModel as UnsupportedModel,
+    quantised_form as quantised_form,
+)
 from .golden import golden_outputs as golden_outputs
 from .ir import (
     CompileError as CompileError,
@@ -44,13 +48,11 @@ from .order.dimensions import (
     even_pieces as even_pieces,
 )
 from .order.graph import OperatorNode as OperatorNode, Order as Order, OrderGraph as OrderGraph, members as members
-from .order.greedy import greedy_order as greedy_order
-from .order.least_memory import least_peak_order as least_peak_order
+from .order.greedy import greedy_order as greedy_order, least_peak_order as least_peak_order
 from .order.model import order_model as order_model
 from .order.orders import (
     completions as completions,
     count as count,
-    depth_first as depth_first,
     every_order as every_order,
     random_order as random_order,
 )

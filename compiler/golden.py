@@ -27,30 +27,15 @@ from onnx import helper, numpy_helper
 from compiler import reference
 from compiler.frontend.load import load
 from compiler.frontend.source import OnnxSource, Signature
-from compiler.ir import (
-    Concat,
-    Conv,
-    Eltwise,
-    Graph,
-    Operation,
-    Pad,
-    Permute,
-    Pool,
-    Product,
-    Reshape,
-    Slice,
-    Softmax,
-    Table,
-    Tensor,
-)
+from compiler.ir import GoldenRule, Graph, Operation, Pad, Permute, Reshape, Softmax, Table, Tensor, TensorValue
 from sim.host import session
 
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
 TIE = 1e-4  #: distance from a half, in LSB, below which float32 error decides the rounding
-_MOVEMENT = (Concat, Permute, Reshape, Pad, Slice)
 _INTEGER_KERNELS = {"QLinearConv", "QLinearMatMul", "QGemm"}  # requantise too; others go on in float
 
-AS_WRITTEN = ("softmax", "layernorm")  #: kinds of operators that are judged by their nodes as they are written
+#: Kinds of operators that are judged by their nodes as they are written.
+AS_WRITTEN = tuple(kind.__name__.lower() for kind in Operation.__subclasses__() if kind.rule is GoldenRule.WRITTEN)
 
 Values = Mapping[str, npt.NDArray]
 
@@ -83,7 +68,7 @@ def check_layer(graph: Graph, op: Operation, input_values: Values, output_value:
     tensor = graph.tensors[op.output]
     given = np.asarray(output_value).reshape(tensor.shape)
     wanted, integer = _golden(graph, op, input_values)
-    exact = isinstance(op, _MOVEMENT) or (isinstance(op, Conv | Product) and integer)
+    exact = op.rule is GoldenRule.EXACT or (op.rule is GoldenRule.INTEGER and integer)
     if given.dtype.kind == "f":
         return _float_check(op, given, wanted)
     difference = np.abs(given.astype(np.int64) - wanted.astype(np.int64))
@@ -103,26 +88,15 @@ def _float_check(op: Operation, given: npt.NDArray, wanted: npt.NDArray) -> Oper
 
 def _tied(graph: Graph, op: Operation, values: Values) -> npt.NDArray[np.bool_]:
     """Return the elements whose exact result is half way between two integers."""
-    shape = graph.tensors[op.output].shape
-    if not isinstance(op, Pool | Eltwise) or op.kind_ == "max":
-        return np.zeros(shape, bool)
-    real = _exact(graph, op, values)
-    return (np.abs(real - np.floor(real) - 0.5) < TIE).reshape(shape)
-
-
-def _exact(graph: Graph, op: Pool | Eltwise, values: Values) -> npt.NDArray[np.float64]:
-    """Return the result before rounding, from the quantisation parameters in float64."""
-    target = graph.tensors[op.output]
-    tensors = [graph.tensors[name] for name in op.inputs]
-    reals = []
-    for tensor in tensors:
-        value = reference.value_of(graph, values, tensor.name).reshape(tensor.nhwc)
-        reals.append((value.astype(np.float64) - tensor.zero_point) * np.float64(np.float32(tensor.scale)))
-    if isinstance(op, Pool):
-        total = reference.window_mean(op, reals[0], target.nhwc[1:3])
-    else:
-        total = reals[0] + math.copysign(1, op.mb) * reals[1] if op.kind_ == "add" else reals[0] * reals[1]
-    return total / np.float64(np.float32(target.scale))
+    output, reals = graph.tensors[op.output], []
+    for tensor in (graph.tensors[name] for name in op.inputs):
+        centred = TensorValue(tensor, reference.value_of(graph, values, tensor.name)).centred
+        reals.append(centred * np.float64(np.float32(tensor.scale)))
+    real = op.before_rounding(reals, output)
+    if real is None:
+        return np.zeros(output.shape, bool)
+    steps = real / np.float64(np.float32(output.scale))
+    return (np.abs(steps - np.floor(steps) - 0.5) < TIE).reshape(output.shape)
 
 
 @dataclass

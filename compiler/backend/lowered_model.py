@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler import ir
-from compiler.backend.layers.fold import fold_tables
-from compiler.backend.layers.fuse import fuse
+from compiler.backend.layers.fuse import fold_tables, fuse
 from compiler.backend.layers.heads import head_groups, with_head_groups
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.load_inputs import inputs_to_load, with_loads

@@ -1,8 +1,21 @@
-"""The graph under construction, and *pending* results: real-valued expressions that become one operator of it when
-their QuantizeLinear says how to store them.
+"""The graph under construction, *pending* results, and which function imports which ONNX operator.
+
+A pending result is a real-valued expression that becomes one operator of the graph when its QuantizeLinear says how to
+store it. To import an operator, write a function in ``compiler.frontend.ops`` and decorate it::
+
+    @operator("Relu6", domain="com.example")
+    def relu6(draft, node):
+        value = draft.value(node.input[0])
+        ...
+        return [pending_or_other_value]         # one value per output of the node
+
+It reads the values of its inputs, returns one value per output, and raises ``Unsupported("reason")`` when the
+accelerator cannot run this node. ``ops/pool.py`` is a short example. Test it with a model of
+``tests/support/onnx_models.py``.
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,10 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import OnnxSource, Signature
-from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import NHWC, Const, Float, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Graph, Operation, Pad, Permute, Reshape, Tensor
 
 
@@ -31,6 +43,10 @@ class Pending:
     high: float = np.inf
     reshapes: tuple[tuple[str, Any], ...] = ()
     base_shape: Shape = ()  #: shape before ``reshapes``
+
+    def __post_init__(self) -> None:
+        if not self.reshapes:
+            object.__setattr__(self, "base_shape", self.shape)
 
     @property
     def clampable(self) -> bool:
@@ -161,13 +177,9 @@ class Draft:
         """Return the tensor with its padding in memory."""
         if quant.padding is None:
             return quant
-        top, left, bottom, right = quant.padding.pads
-        n, c, h, w = quant.shape
-        inner = Quant(quant.tensor, (n, c, h - top - bottom, w - left - right), quant.layout, quant.dtype)
-        source = self.image(inner)
-        params = self.quantisation(source)
-        name = self.unique(f"{quant.tensor}:padded")
-        self.graph.tensors[name] = Tensor(name, (n, h, w, c), quant.dtype, float(params.scale), params.zero_point)
+        source, (n, c, h, w) = self.image(quant.inner), quant.shape
+        name, held = self.unique(f"{quant.tensor}:padded"), self.graph.tensors[source]
+        self.graph.tensors[name] = Tensor(name, (n, h, w, c), quant.dtype, held.scale, held.zero_point)
         self.add(Pad(f"{quant.tensor}:pad", [source], name, pads=quant.padding.pads, value=quant.padding.value))
         return Quant(name, quant.shape, TensorLayout(quant.shape, NHWC), quant.dtype)
 
@@ -192,18 +204,15 @@ class Draft:
     def image(self, quant: Quant) -> str:
         """Return the IR tensor (N, H, W, C) of an NCHW ONNX tensor, or (N, L, C) of NCL: one row for operators on
         images."""
-        if len(quant.shape) == 3:
-            return self.relayout(quant, TensorLayout(quant.shape, (0, 2, 1)))
-        return self.relayout(quant, TensorLayout(quant.shape, NHWC))
+        return self.relayout(quant, TensorLayout.image(quant.shape))
 
     def _permuted(self, quant: Quant, layout: TensorLayout) -> Quant:
         """``quant`` in another order of its physical axes."""
         source = self.reshaped(quant.tensor, quant.layout.physical)
         before = self.graph.tensors[source]
-        params = self.quantisation(source)
         perm = tuple(quant.layout.perm.index(axis) for axis in layout.perm)
         name = self.unique(f"{quant.tensor}:permuted")
-        tensor = Tensor(name, layout.physical, quant.dtype, float(params.scale), params.zero_point)
+        tensor = Tensor(name, layout.physical, quant.dtype, before.scale, before.zero_point)
         if before.onnx_name and tuple(before.view[axis] for axis in before.perm) == quant.layout.physical:
             tensor.onnx_name, tensor.view = before.onnx_name, before.view
             tensor.perm = tuple(before.perm[axis] for axis in perm)
@@ -217,10 +226,7 @@ class Draft:
         if before.shape == shape:
             return tensor
         name = self.unique(f"{tensor}:" + "x".join(map(str, shape)))
-        self.graph.tensors[name] = Tensor(
-            name, shape, before.dtype, before.scale, before.zero_point,
-            onnx_name=before.onnx_name, perm=before.perm, view=before.view,
-        )  # fmt: skip
+        self.graph.tensors[name] = dataclasses.replace(before, name=name, shape=shape, data=None)
         self.add(Reshape(name, [tensor], name))
         return name
 
@@ -228,9 +234,33 @@ class Draft:
         """Return the same bytes under other quantisation parameters."""
         before = self.graph.tensors[quant.tensor]
         name = self.unique(f"{quant.tensor}:reinterpreted")
-        self.graph.tensors[name] = Tensor(
-            name, before.shape, before.dtype, float(params.scale), params.zero_point,
-            onnx_name=before.onnx_name, perm=before.perm, view=before.view,
-        )  # fmt: skip
+        self.graph.tensors[name] = dataclasses.replace(
+            before, name=name, scale=float(params.scale), zero_point=params.zero_point, data=None
+        )
         self.add(Reshape(name, [quant.tensor], name))
         return Quant(name, quant.shape, quant.layout, quant.dtype, quant.padding)
+
+
+Handler = Callable[[Draft, onnx.NodeProto], list[Value]]
+
+HANDLERS: dict[tuple[str, str], Handler] = {}
+
+
+def operator(*op_types: str, domain: str = "") -> Callable[[Handler], Handler]:
+    """Register a function as the importer of these operators."""
+
+    def register(handler: Handler) -> Handler:
+        for op_type in op_types:
+            HANDLERS[domain, op_type] = handler
+        return handler
+
+    return register
+
+
+def attributes(node: onnx.NodeProto) -> dict:
+    """Return a node's attributes as Python values; strings decoded."""
+    values = {}
+    for attribute in node.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        values[attribute.name] = value.decode() if isinstance(value, bytes) else value
+    return values

@@ -1,22 +1,25 @@
 """The walk over the ONNX graph: one pass in topological order that gives every tensor a :class:`Value`.
 
-Operators of the IR appear where 8-bit tensors do: at QuantizeLinear, at QOperator nodes, and at host operators.
+Operators of the IR appear where 8-bit tensors do: at QuantizeLinear, at QOperator nodes, and at host operators. In the
+end permutations are merged that undo each other in part: what an exporter writes as reshape, transpose, reshape. A
+shuffle of channels, seen in ONNX, moves the channels of an image that lies channels first. Memory has channels last, so
+it becomes two permutations with a reshape between them: into the order of ONNX, and back. Together they only move
+channels within each pixel.
 """
+
+import math
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend import inputs, ops
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import Shape
-from compiler.frontend.permutes import merge_permutes
-from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, first_line
-from compiler.frontend.quantised_form import advice
-from compiler.frontend.registry import HANDLERS
+from compiler.frontend import inputs
+from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
+from compiler.frontend.ops import host, move, written_norm
+from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
 from compiler.frontend.source import OnnxSource
-from compiler.frontend.values import Const, Float, QuantConst, Real
-from compiler.ir import Graph, Port
+from compiler.frontend.values import Const, Float, QuantConst, Real, Shape
+from compiler.ir import Graph, Permute, Port, Reshape, Tensor
 
 
 class Importer:
@@ -60,7 +63,7 @@ class Importer:
         try:
             for name, value in zip(node.output, self._values_of(node), strict=False):
                 self.draft.values[name] = value
-                follows = isinstance(value, ops.host.OnHost) and value.node != node.name
+                follows = isinstance(value, host.OnHost) and value.node != node.name
                 if follows and self.fallbacks and self.fallbacks[-1].name != node.name:
                     self._refused(node, "it reads a result of the CPU in float")
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
@@ -78,11 +81,11 @@ class Importer:
             return self._fold(node)
         if node.op_type == "Shape":
             return [self._constant(node.output[0], _shape_of(node, self.draft.value(node.input[0]).shape))]
-        inner = next((value for value in known if isinstance(value, ops.written_norm.Inner)), None)
+        inner = next((value for value in known if isinstance(value, written_norm.Inner)), None)
         handler = HANDLERS.get((node.domain.replace("ai.onnx", ""), node.op_type))
         try:
             if inner is not None:
-                return ops.written_norm.continued(node, inner)
+                return written_norm.continued(node, inner)
             if handler is None:
                 raise Unsupported("no such operator on the accelerator")
             return handler(self.draft, node)
@@ -90,7 +93,7 @@ class Importer:
             if not self.fallback:
                 raise
             self._refused(node, str(error))
-            return ops.host.fall_back(self.draft, node, str(error))
+            return host.fall_back(self.draft, node, str(error))
 
     def _fold(self, node: onnx.NodeProto) -> list[Value]:
         for name in node.input:
@@ -116,11 +119,11 @@ class Importer:
         if isinstance(value, Pending):
             way_out = "quantise it (QuantizeLinear, DequantizeLinear)"
             reason = f"the model output {name!r} is {self._kind(name)}; {way_out}"
-            if not isinstance(value, ops.host.OnHost):
+            if not isinstance(value, host.OnHost):
                 if not self.fallback:
                     raise Unsupported(reason)
                 self._refused(self.source.producers.get(name), reason)
-            value = ops.host.as_float(self.draft, name, reason)
+            value = host.as_float(self.draft, name, reason)
         if isinstance(value, Const | QuantConst):
             raise Unsupported(f"the model output {name!r} is a constant")
         if isinstance(value, Float):
@@ -147,7 +150,7 @@ class Importer:
         needed = {port.tensor for port in self.draft.graph.outputs}
         kept = []
         for op in reversed(self.draft.graph.ops):
-            made = getattr(op, "outputs", [op.output])
+            made = op.results
             if needed.intersection(made):
                 kept.append(op)
                 needed.update(op.inputs, made)
@@ -169,9 +172,54 @@ def _stays_quantised(node: onnx.NodeProto, known: list[Value]) -> bool:
     """True for nodes that are not folded, so that weights stay integers."""
     if node.op_type == "DequantizeLinear":
         return True
-    return node.op_type in ops.move.MOVES and isinstance(known[0], QuantConst)
+    return node.op_type in move.MOVES and isinstance(known[0], QuantConst)
 
 
 def _shape_of(node: onnx.NodeProto, shape: Shape) -> npt.NDArray:
     bounds = {attribute.name: attribute.i for attribute in node.attribute}
     return np.array(shape[bounds.get("start", 0) : bounds.get("end", len(shape))], np.int64)
+
+
+def merge_permutes(graph: Graph) -> None:
+    """Replace each permutation of a (reshaped) permutation by one of the first one's input, where the reshape only
+    joins axes that stay neighbours. What nothing reads any more stays for the importer to drop."""
+    makers = {op.output: op for op in graph.ops}
+    for second in list(graph.ops):
+        middle = makers.get(second.inputs[0]) if isinstance(second, Permute) else None
+        first = makers.get(middle.inputs[0]) if isinstance(middle, Reshape) else middle
+        if not (isinstance(second, Permute) and isinstance(first, Permute)):
+            continue
+        made, read = graph.tensors[first.output], graph.tensors[second.inputs[0]]
+        groups = _joined_axes(made.shape, read.shape)
+        if groups is None:
+            continue
+        source = graph.tensors[first.inputs[0]]
+        perm = tuple(first.perm[axis] for group in second.perm for axis in groups[group])
+        joined = f"{second.output}:joined"
+        while joined in graph.tensors:
+            joined += "'"
+        shape = tuple(source.shape[axis] for axis in perm)
+        graph.tensors[joined] = Tensor(joined, shape, source.dtype, source.scale, source.zero_point)
+        move = Permute(second.name, [source.name], joined, nodes=[*first.nodes, *second.nodes], perm=perm)
+        back = Reshape(f"{second.name}:joined", [joined], second.output)
+        place = next(i for i, op in enumerate(graph.ops) if op is second)
+        graph.ops[place : place + 1] = [move, back]
+        makers |= {joined: move, second.output: back}
+
+
+def _joined_axes(fine: tuple[int, ...], coarse: tuple[int, ...]) -> list[tuple[int, ...]] | None:
+    """For each axis of ``coarse`` the neighbouring axes of ``fine`` that it joins; None if it splits one."""
+    groups, axis = [], 0
+    for extent in coarse:
+        first = axis
+        if extent == 1 and axis < len(fine) and fine[axis] == 1:
+            axis += 1
+        while math.prod(fine[first:axis]) < extent and axis < len(fine):
+            axis += 1
+        if math.prod(fine[first:axis]) != extent:
+            return None
+        groups.append(tuple(range(first, axis)))
+    if math.prod(fine[axis:]) != 1 or not groups:
+        return None
+    groups[-1] = (*groups[-1], *range(axis, len(fine)))
+    return groups

@@ -3,11 +3,9 @@
 import numpy as np
 import onnx
 
-from compiler.frontend.draft import Draft
-from compiler.frontend.layout import Shape, TensorLayout, default_perm
-from compiler.frontend.registry import attributes
+from compiler.frontend.draft import Draft, attributes
 from compiler.frontend.source import Signature, dtype_of
-from compiler.frontend.values import Const, Float, Quant, Quantisation
+from compiler.frontend.values import Const, Float, Quant, Quantisation, Shape, TensorLayout, default_perm
 from compiler.ir import CompileError, Port, Tensor
 
 _SAME_VALUES = (

@@ -47,11 +47,6 @@ class OnnxSource:
         self.order = {node.name: i for i, node in enumerate(graph.node)}
         self.outputs = {value.name for value in graph.output}
 
-    @property
-    def opset(self) -> int:
-        """Version of the default operator set."""
-        return next(entry.version for entry in self.model.opset_import if entry.domain in ("", "ai.onnx"))
-
     @cached_property
     def inferred(self) -> dict[str, Signature]:
         """Return the types and shapes that ONNX's inference finds, of tensors where it finds both."""

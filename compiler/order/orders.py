@@ -84,29 +84,6 @@ def every_order(graph: OrderGraph) -> Iterator[Order]:
     return extended(0)
 
 
-def depth_first(graph: OrderGraph) -> Iterator[Order]:
-    """Yield the orders that follow a branch to where it meets another before they begin the next: of the operators that
-    may come next, one that reads the latest result is taken first. All such orders, each once."""
-    prefix: list[int] = []
-
-    def extended(done: int) -> Iterator[Order]:
-        if len(prefix) == len(graph):
-            yield tuple(prefix)
-            return
-        ready = graph.ready(done)
-        for latest in reversed(prefix):
-            deepest = [number for number in ready if (graph.predecessors[number] >> latest) & 1]
-            if deepest:
-                ready = deepest
-                break
-        for number in ready:
-            prefix.append(number)
-            yield from extended(done | 1 << number)
-            prefix.pop()
-
-    return extended(0)
-
-
 def random_order(graph: OrderGraph, rng: random.Random, ways: Mapping[int, int] | None = None) -> Order:
     """Return a random order. With ``ways`` (see :func:`completions`) all orders are equally likely; without, each
     operator is drawn from those that may come next."""

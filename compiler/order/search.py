@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from compiler.order.annealing import neighbours, random_move
 from compiler.order.graph import Order, OrderGraph, Price
-from compiler.order.greedy import critical_path_order, greedy_order
-from compiler.order.least_memory import least_peak_order
+from compiler.order.greedy import critical_path_order, greedy_order, least_peak_order
 from compiler.order.mcts import TreeSearch
-from compiler.order.moves import neighbours, random_move
 from compiler.order.orders import OrderCount, completions, count, every_order, random_order
 
 LONGEST_STEP = 3  #: moves from an order to the next one that is tried

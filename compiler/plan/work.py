@@ -21,8 +21,7 @@ from compiler.backend.layers.layer import (
 )
 from compiler.backend.layers.origin import is_in_place
 from compiler.backend.memory.pixel_pitch import words_per_run
-from compiler.backend.tiling.conv_geometry import TileGeometry
-from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
+from compiler.backend.tiling.conv_tiling import ConvTiling, TileGeometry, TilingContext
 from hw.contract.isa import WIDE_BYTES
 from hw.contract.params import SocParams
 from sim.cost import MacShape, VecShape

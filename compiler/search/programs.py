@@ -17,10 +17,9 @@ from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.order.regions import Orders, RunStudy, Study
 from compiler.backend.pipeline import blank, emit_lowered, lowered, search, settle
-from compiler.order.annealing import annealed
+from compiler.order.annealing import annealed, random_move
 from compiler.order.graph import Order, OrderGraph
 from compiler.order.greedy import greedy_order
-from compiler.order.moves import random_move
 from compiler.order.orders import has_choice
 from compiler.order.report import OrderReport
 from compiler.plan.plan import Plan

@@ -76,7 +76,7 @@ class GraphBuilder:
     def eltwise(self, kind: str, a: str, b: str, table: bool = False) -> str:
         y = self.tensor(self.shape(a))
         ma, mb = (int(v) for v in self.rng.integers(-(1 << 14), 1 << 14, 2))
-        spread = 1e4 if kind == "mul" else 1e6
+        spread = {"add": 1e6, "mul": 1e4}.get(kind, 50)
         how = self.requantise(y, spread, 1, table)
         bias = int(self.rng.integers(-1000, 1000))
         self.graph.ops.append(ir.Eltwise(y, [a, b], y, kind, how, ma, mb, bias))

@@ -1,16 +1,5 @@
 """Kernels: how each kind of layer becomes jobs. Importing this package registers them all."""
 
-from compiler.backend.kernels import (
-    conv,
-    eltwise,
-    host,
-    layer_norm,
-    load,
-    max_pool,
-    move,
-    pad,
-    product,
-    softmax,
-)
+from compiler.backend.kernels import conv, eltwise, max_pool, move, product, rows
 
-__all__ = ["conv", "eltwise", "host", "layer_norm", "load", "max_pool", "move", "pad", "product", "softmax"]
+__all__ = ["conv", "eltwise", "max_pool", "move", "product", "rows"]

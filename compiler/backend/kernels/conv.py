@@ -6,21 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from compiler.backend.kernels.conv_emitter import ConvEmitter
-from compiler.backend.kernels.conv_share import Bands, EngineSplit, of_band, row_bands
-from compiler.backend.kernels.conv_work import Addend, ConvWork
+from compiler.backend.kernels.conv_work import Addend, Bands, ConvWork, EngineSplit, of_band, row_bands
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
-from compiler.backend.layers.engine_share import EngineShare
-from compiler.backend.layers.layer import ChannelTile, ConvLayer, Layer
-from compiler.backend.layers.region_share import Share
-from compiler.backend.layers.vec_params import conv_params_bytes, sum_params_bytes
+from compiler.backend.layers import ChannelTile, ConvLayer, EngineShare, Share, conv_params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import TensorOperand
-from compiler.backend.program.job import JobProgram
+from compiler.backend.program import JobProgram
 from compiler.backend.program.schedule import schedule
-from compiler.backend.tiling.conv_geometry import PixelTile, pixel_tiles
 from compiler.backend.tiling.conv_search import best_tiling, sized_tiling
-from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
-from compiler.backend.tiling.end_tiles import ENDS, WHOLE, Ends
+from compiler.backend.tiling.conv_tiling import ENDS, WHOLE, ConvTiling, Ends, PixelTile, TilingContext, pixel_tiles
 from compiler.ir import CompileError
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, ConvTiles, SharedBy
@@ -76,9 +70,7 @@ class _CutConv:
 class ConvKernel(Kernel[ConvTiles]):
     """Sums of products; the engines share the channel tiles or the pixel tiles."""
 
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any convolution."""
-        return isinstance(layer, ConvLayer)
+    layers = ConvLayer
 
     def choose(self, layer: ConvLayer, context: KernelContext) -> ConvTiles:
         """Return the cheapest tiling by estimate, and for each job the ends that take least by its schedule."""

@@ -9,15 +9,9 @@ the activations of two tiles.
 import itertools
 
 from compiler.backend.kernels.conv_data import ConvData, blocks
-from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.layers.vec_params import PARAMS_SLOTS
-from compiler.backend.program.copies import contiguous
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import BufferFill, Task
-from compiler.backend.tiling.conv_geometry import KernelChunk
-from compiler.backend.tiling.conv_tiling import ConvTiling, lv0_slots
+from compiler.backend.layers import PARAMS_SLOTS, ChannelTile, ConvLayer
+from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, Task, contiguous, lv0_slots
+from compiler.backend.tiling.conv_tiling import ConvTiling, KernelChunk
 from hw.contract.isa import Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams
 
@@ -75,17 +69,16 @@ class ConvConstants:
     def weights(self, tile: ChannelTile, chunk: KernelChunk) -> BufferFill:
         """Return the LV0 buffer with the weights of ``chunk``, loaded on the way if need be."""
         key = (tile, chunk)
-        held = self._weight0.find(key)
-        if held is None:
+
+        def load(held: BufferFill) -> list[Task]:
             source, address = self._in_group(tile, chunk) if self._grouped else self._single(tile, chunk)
-            held = self._weight0.fill(key)
             size = len(self._bytes(self._weights_of(tile, chunk)))
             copies = contiguous(address, held.address * self._hw.lv1_word, size)
             loads = self._job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
-            for load in loads:
-                self._weight1.read_by(source, load)
-            self._weight0.filled_by(held, loads)
-        return held
+            self._weight1.read_by(source, *loads)
+            return loads
+
+        return self._weight0.holding(key, load)
 
     def weights_read_by(self, fill: BufferFill, task: Task) -> None:
         """``task`` reads what :meth:`weights` returned."""
@@ -93,10 +86,8 @@ class ConvConstants:
 
     def _single(self, tile: ChannelTile, chunk: KernelChunk) -> tuple[BufferFill, int]:
         key = (tile, chunk)
-        held = self._weight1.find(key)
-        if held is None:
-            held = self._weight1.fill(key)
-            self._weight1.filled_by(held, self._load(self._weights_of(tile, chunk), key, held.address))
+        part = self._weights_of(tile, chunk)
+        held = self._weight1.holding(key, lambda fill: self._load(part, key, fill.address))
         return held, held.address
 
     def _load(self, part: ConvData, key: tuple[ChannelTile, KernelChunk], target: int) -> list[Task]:
@@ -106,8 +97,7 @@ class ConvConstants:
         slot = self._stream.fill(key)
         self._stream.filled_by(slot, self._job.load_streamed(data, slot.address, part))
         loads = self._job.emit_all(Op.LD1, contiguous(slot.address, target, len(data)), src_seg=6)
-        for load in loads:
-            self._stream.read_by(slot, load)
+        self._stream.read_by(slot, *loads)
         return loads
 
     def _weights_of(self, tile: ChannelTile, chunk: KernelChunk) -> ConvData:
@@ -146,13 +136,14 @@ class ConvConstants:
             assert held is not None
             offset = len(group) * self._tiling.weight_size + group.index(tile) * self._tiling.params_size
             return held, held.address + offset
-        held = self._params.find((tile, area))
-        if held is None:
-            part = self._params_of(tile, area)
+        part = self._params_of(tile, area)
+
+        def load(fill: BufferFill) -> list[Task]:
             data = self._bytes(part)
-            held = self._params.fill((tile, area))
-            loads = self._job.load_window(self._job.keep(data, part), held.address, len(data))
-            self._params.filled_by(held, [*self._taken_first_loads(), *loads])
+            loads = self._job.load_window(self._job.keep(data, part), fill.address, len(data))
+            return [*self._taken_first_loads(), *loads]
+
+        held = self._params.holding((tile, area), load)
         return held, held.address
 
     def params_read_by(self, fill: BufferFill, task: Task) -> None:

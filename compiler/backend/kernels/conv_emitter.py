@@ -6,17 +6,18 @@ from compiler.backend.kernels.conv_buffers import ConvBuffers, kept_input
 from compiler.backend.kernels.conv_constants import ConvConstants
 from compiler.backend.kernels.conv_data import ConvData, sum_block
 from compiler.backend.kernels.conv_work import Addend, ConvWork
-from compiler.backend.layers.layer import ChannelTile
-from compiler.backend.layers.vec_params import params_bytes
+from compiler.backend.layers import ChannelTile, params_bytes
 from compiler.backend.memory.tensor_view import PixelBox
-from compiler.backend.program.copies import CopyLoop, contiguous, copy_fields
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import BufferFill, Task
-from compiler.backend.tiling.conv_geometry import KernelChunk, PixelTile, TileGeometry
-from compiler.backend.tiling.end_tiles import WHOLE, Ends, split_ends
-from compiler.backend.tiling.mac_slices import mac_slices
+from compiler.backend.program import BufferFill, CopyLoop, JobProgram, Ring, Sem, Task, contiguous, copy_fields
+from compiler.backend.tiling.conv_tiling import (
+    WHOLE,
+    Ends,
+    KernelChunk,
+    PixelTile,
+    TileGeometry,
+    mac_slices,
+    split_ends,
+)
 from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, Segment, VecOp
 
 
@@ -39,7 +40,7 @@ class ConvEmitter:
     ) -> JobProgram:
         """Return the job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see
         :class:`JobProgram`; ``ends``: parts of its first and its last tile, see
-        :mod:`compiler.backend.tiling.end_tiles`."""
+        :mod:`compiler.backend.tiling.conv_tiling`."""
         work = self.work
         self._job = JobProgram(work.params, number, engine, own_loads)
         self._tiles = tiles
@@ -82,27 +83,23 @@ class ConvEmitter:
 
     def _activations(self, tile: ChannelTile, pixels: PixelTile, chunk: KernelChunk, g: TileGeometry) -> BufferFill:
         """Return the LV0 buffer with the input of ``chunk``, loaded on the way if need be."""
-        key = (pixels, chunk, tile.first)
-        held = self._buffers.act0.find(key)
-        if held:
-            return held
-        lv1 = self._buffers.act1.find(key)
-        if lv1 is None:
-            lv1 = self._buffers.act1.fill(key)
+        key, buffers = (pixels, chunk, tile.first), self._buffers
+
+        def load1(lv1: BufferFill) -> list[Task]:
             box = self.work.input_box(pixels, chunk, tile.first)
             place = (lv1.address, g.in_cols * g.pixel_bytes, g.pixel_bytes, self.work.x.zero_byte)
             if self.kept:
-                loads = self.kept.load(box, *place)
-            else:
-                staged = self._buffers.staged(pixels, tile) or box
-                loads = self._job.load(self.work.x.view, box, *place, self._buffers.stage, staged, staged)
-            self._buffers.act1.filled_by(lv1, loads)
-        held = self._buffers.act0.fill(key)
-        loads = self._load_act0(pixels, chunk, g, lv1.address, held.address * self.work.params.rows)
-        for load in loads:
-            self._buffers.act1.read_by(lv1, load)
-        self._buffers.act0.filled_by(held, loads)
-        return held
+                return self.kept.load(box, *place)
+            staged = buffers.staged(pixels, tile) or box
+            return self._job.load(self.work.x.view, box, *place, buffers.stage, staged, staged)
+
+        def load0(held: BufferFill) -> list[Task]:
+            lv1 = buffers.act1.holding(key, load1)
+            loads = self._load_act0(pixels, chunk, g, lv1.address, held.address * self.work.params.rows)
+            buffers.act1.read_by(lv1, *loads)
+            return loads
+
+        return buffers.act0.holding(key, load0)
 
     def _load_act0(
         self, pixels: PixelTile, chunk: KernelChunk, g: TileGeometry, source: int, target: int
@@ -218,12 +215,7 @@ class ConvEmitter:
         """Return the LV1 buffer with the other operand of a sum, pixels ``pitch`` bytes apart."""
         ring, other, stage = self._buffers.other, addend.other, self._buffers.other_stage
         place = replace(box, n=0, y=0, rows=1, x=0, cols=1) if addend.broadcast else box
-        held = ring.find(place) if addend.broadcast else None
-        if held is not None:
-            return held
-        fill = ring.fill(place)
-        loads = self._job.load(
-            other.view, place, fill.address, place.cols * pitch, pitch, other.zero_byte, stage, place
-        )  # fmt: skip
-        ring.filled_by(fill, loads)
-        return fill
+        row, zero = place.cols * pitch, other.zero_byte
+        return ring.holding(
+            place, lambda fill: self._job.load(other.view, place, fill.address, row, pitch, zero, stage, place)
+        )

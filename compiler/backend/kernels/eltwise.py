@@ -1,21 +1,15 @@
 """Element-wise layers and tables on the vector unit."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, parts_by_maker, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
-from compiler.backend.layers.engine_share import EngineShare
-from compiler.backend.layers.layer import EltwiseLayer, Layer
-from compiler.backend.layers.region_share import Share
+from compiler.backend.layers import EltwiseLayer, EngineShare, Share
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox, TensorView, boxes
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.staging_ring import StagingRing
-from compiler.backend.program.task import BufferFill
+from compiler.backend.program import BufferFill, JobProgram, Ring, Sem, StagingRing, Task
 from compiler.plan.tiles import PixelTiles
 
 _MAX_TILE = 8192  #: bytes of one operand per tile: enough to hide start-up, small enough to overlap early
@@ -50,9 +44,7 @@ class _Operands:
 class EltwiseKernel(Kernel[PixelTiles]):
     """Element-wise operators of one or two operands; the engines share the tiles."""
 
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any element-wise layer."""
-        return isinstance(layer, EltwiseLayer)
+    layers = EltwiseLayer
 
     def choose(self, layer: EltwiseLayer, context: KernelContext) -> PixelTiles:
         """Return the largest tile of whole rows, or of a part of one, that leaves room for all buffers."""
@@ -65,11 +57,11 @@ class EltwiseKernel(Kernel[PixelTiles]):
         rows = max(1, min(shape[1], most // (pitch * cols), _MAX_COUNT // cols)) if cols == shape[2] else 1
         return PixelTiles(rows, cols, channels)
 
-    def emit(self, layer: EltwiseLayer, tiles: PixelTiles, context: KernelContext) -> list[JobProgram]:
-        """Return a job for each engine with a share of the tiles."""
-        operands, engines = _Operands.of(layer, context), context.budget.engines
-        jobs = (_job(layer, operands, tiles, context, EngineShare(i, engines)) for i in range(engines))
-        return [job for job in jobs if job]
+    def job(
+        self, layer: EltwiseLayer, tiles: PixelTiles, context: KernelContext, engine: int
+    ) -> JobProgram | None:  # fmt: skip
+        """Return the tiles of an engine; None if it has none."""
+        return _job(layer, _Operands.of(layer, context), tiles, context, EngineShare(engine, context.budget.engines))
 
 
 def _job(
@@ -111,13 +103,9 @@ def _job(
             fill_b = _operand_b(build, layer, ring_b, b, box, line, stage_b)
             strides = {"": (line, lanes), "pixels": (0, lanes), "all": (0, 0)}[layer.broadcast]
             fields |= {
-                "b_en": 1,
-                "b_signed": int(b.signed),
-                "b": fill_b.address,
-                "b_s1": strides[0],
-                "b_s0": strides[1],
-            }
-        vec = build.vec(fields)
+                "b_en": 1, "b_signed": int(b.signed), "b": fill_b.address, "b_s1": strides[0], "b_s0": strides[1],
+            }  # fmt: skip
+        vec = build.vec("result", fields)
         ring_a.read_by(fill_a, vec)
         if fill_b is not None:
             ring_b.read_by(fill_b, vec)
@@ -135,31 +123,19 @@ def _as_bytes(operand: TensorOperand) -> TensorOperand:
 
 
 def _operand_b(
-    build: VectorJob,
-    layer: EltwiseLayer,
-    ring: Ring,
-    b: TensorOperand,
-    box: PixelBox,
-    line: int,
+    build: VectorJob, layer: EltwiseLayer, ring: Ring, b: TensorOperand, box: PixelBox, line: int,
     stage: StagingRing | None,
-) -> BufferFill:
+) -> BufferFill:  # fmt: skip
     """Return the LV1 buffer with B's part of a tile."""
-    if not layer.broadcast:
-        fill = ring.fill(box)
-        loads = build.job.load(b.view, box, fill.address, box.cols * line, line, b.zero_byte, stage, box)
-        ring.filled_by(fill, loads)
-        return fill
-    everywhere = layer.broadcast == "all"
-    n = 0 if everywhere else min(box.n, b.view.shape[0] - 1)
-    key = (n, 0 if everywhere else box.c)
-    held = ring.find(key)
-    if held:
-        return held
-    fill = ring.fill(key)
-    if everywhere:
-        loads = build.job.load_repeated(b.view, build.params.vec_lanes, fill.address, stage, key)
-    else:
-        part = PixelBox(n, 0, 1, 0, 1, box.c, box.channels)
-        loads = build.job.load(b.view, part, fill.address, line, line, b.zero_byte, stage, key)
-    ring.filled_by(fill, loads)
-    return fill
+    everywhere, part = layer.broadcast == "all", box
+    key: Hashable = box
+    if layer.broadcast:
+        n = 0 if everywhere else min(box.n, b.view.shape[0] - 1)
+        key, part = (n, 0 if everywhere else box.c), PixelBox(n, 0, 1, 0, 1, box.c, box.channels)
+
+    def load(fill: BufferFill) -> list[Task]:
+        if everywhere:
+            return build.job.load_repeated(b.view, build.params.vec_lanes, fill.address, stage, key)
+        return build.job.load(b.view, part, fill.address, part.cols * line, line, b.zero_byte, stage, key)
+
+    return ring.holding(key, load)

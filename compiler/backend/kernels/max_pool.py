@@ -8,11 +8,9 @@ from dataclasses import replace
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
-from compiler.backend.layers.engine_share import EngineShare
-from compiler.backend.layers.layer import Layer, MaxLayer
+from compiler.backend.layers import EngineShare, MaxLayer
 from compiler.backend.memory.tensor_view import PixelBox, boxes
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.semaphores import Sem
+from compiler.backend.program import JobProgram, Sem
 from compiler.ir import CompileError
 from compiler.plan.tiles import PixelTiles
 from compiler.plan.work import staged_together
@@ -28,9 +26,7 @@ _Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
 class MaxKernel(Kernel[PixelTiles]):
     """Maxima over windows; the engines share the tiles."""
 
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any maximum over windows."""
-        return isinstance(layer, MaxLayer)
+    layers = MaxLayer
 
     def choose(self, layer: MaxLayer, context: KernelContext) -> PixelTiles:
         """Return the tile that loads least."""
@@ -52,55 +48,47 @@ class MaxKernel(Kernel[PixelTiles]):
             tile = _soonest(layer, [tile, *(shape for shape in lower if shape[0] and shape[2] == tile[2])], context)
         return PixelTiles(*tile)
 
-    def emit(self, layer: MaxLayer, tiles: PixelTiles, context: KernelContext) -> list[JobProgram]:
-        """Return a job for each engine with a share of the tiles."""
-        engines = context.budget.engines
-        jobs = (_job(layer, tiles, context, EngineShare(i, engines)) for i in range(engines))
-        return [job for job in jobs if job]
-
-
-def _job(layer: MaxLayer, tiles: PixelTiles, context: KernelContext, share: EngineShare) -> JobProgram | None:
-    rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
-    x, y, longest = context.operand(layer.inputs[0]), context.operand(layer.output), context.longest
-    together = _Loads(layer, y.view.shape, context).together(tile)
-    build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point)
-    lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
-    pitch = -(-channels // lanes) * lanes
-    in_size = ((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * pitch
-    ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
-    out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * cols * pitch)
-    depth = x.view.shape[3] if together else channels
-    stage = build.stage(x, in_size // pitch * depth, Sem.STAGE_FULL, Sem.STAGE_FREE)
-    spill = build.spill(y, rows * cols * pitch)
-    lowest = 0x80 if x.signed else 0
-    height = y.view.shape[1]
-    found = list(row_parts(boxes(y.view.shape, rows, cols, channels), context, height))
-    if together:
-        found.sort(key=lambda box: (box.n, box.y, box.x, box.c))
-    pairs = [(box, _window(layer, box)) for box in found]
-    read = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
-    for box, source in engine_tiles(read, context, share, height):
-        line = -(-box.channels // lanes) * lanes
-        fill, row = ring.fill(box), source.cols * line
-        whole = replace(source, c=0, channels=depth) if together else source
-        ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, whole, whole))
-        result = out.fill(box)
-        vecs = []
-        for first, count in _row_parts(box.rows, box.cols * line // lanes * kh * kw, longest):
-            vecs.append(
-                build.vec(
-                    {
-                        "op": VecOp.MAX, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": line // lanes,
-                        "k1": kh, "k0": kw, "a": fill.address + first * sh * row, "a_s2": sh * row, "a_s1": sw * line,
-                        "a_s0": lanes, "a_k1": row, "a_k0": line, "d": result.address + first * box.cols * line,
-                        "d_s2": box.cols * line, "d_s1": line, "d_s0": lanes,
-                    }
-                )
-            )  # fmt: skip
-            ring.read_by(fill, vecs[-1])
-        out.filled_by(result, vecs)
-        out.read_by(result, build.job.store(y.view, box, result.address, box.cols * line, line, spill, box))
-    return build.finished()
+    def job(self, layer: MaxLayer, tiles: PixelTiles, context: KernelContext, engine: int) -> JobProgram | None:
+        """Return the tiles of an engine; None if it has none."""
+        share = EngineShare(engine, context.budget.engines)
+        rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
+        x, y, longest = context.operand(layer.inputs[0]), context.operand(layer.output), context.longest
+        together = _Loads(layer, y.view.shape, context).together(tile)
+        build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point)
+        lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
+        pitch = -(-channels // lanes) * lanes
+        in_size = ((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * pitch
+        ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
+        out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * cols * pitch)
+        depth = x.view.shape[3] if together else channels
+        stage = build.stage(x, in_size // pitch * depth, Sem.STAGE_FULL, Sem.STAGE_FREE)
+        spill = build.spill(y, rows * cols * pitch)
+        lowest = 0x80 if x.signed else 0
+        height = y.view.shape[1]
+        found = list(row_parts(boxes(y.view.shape, rows, cols, channels), context, height))
+        if together:
+            found.sort(key=lambda box: (box.n, box.y, box.x, box.c))
+        pairs = [(box, _window(layer, box)) for box in found]
+        read = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
+        for box, source in engine_tiles(read, context, share, height):
+            line = -(-box.channels // lanes) * lanes
+            fill, row = ring.fill(box), source.cols * line
+            whole = replace(source, c=0, channels=depth) if together else source
+            ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, whole, whole))
+            result = out.fill(box)
+            vecs = []
+            for first, count in _row_parts(box.rows, box.cols * line // lanes * kh * kw, longest):
+                fields = {
+                    "op": VecOp.MAX, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": line // lanes,
+                    "k1": kh, "k0": kw, "a": fill.address + first * sh * row, "a_s2": sh * row, "a_s1": sw * line,
+                    "a_s0": lanes, "a_k1": row, "a_k0": line, "d": result.address + first * box.cols * line,
+                    "d_s2": box.cols * line, "d_s1": line, "d_s0": lanes,
+                }  # fmt: skip
+                vecs.append(build.vec("result", fields))
+            ring.read_by(fill, *vecs)
+            out.filled_by(result, vecs)
+            out.read_by(result, build.job.store(y.view, box, result.address, box.cols * line, line, spill, box))
+        return build.finished()
 
 
 def _window(layer: MaxLayer, box: PixelBox) -> PixelBox:

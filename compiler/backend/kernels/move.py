@@ -1,36 +1,68 @@
-"""Layers that only change the order of bytes: LV2 → LV1 → LV2, through staging where a tensor lies in DRAM."""
+"""Layers that only move bytes: loads, copies in another order, padding. LV2 → LV1 → LV2, through staging where a tensor
+lies in DRAM."""
+
+import math
 
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
-from compiler.backend.layers.layer import Layer, MoveLayer, StridedCopy
-from compiler.backend.memory.tensor_view import TensorView
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.strided_copies import Dims, merge, strided_copy, tiles
-from compiler.backend.tiling.move_tile import move_tile_bytes
+from compiler.backend.layers import Layer, LoadLayer, MoveLayer, PadLayer, StridedCopy
+from compiler.backend.memory.tensor_view import PixelBox, TensorView, boxes
+from compiler.backend.program import JobProgram, Ring, Sem, StagingRing
+from compiler.backend.program.copies import MAX_RUN, PIECE, Dims, merge, pieces, strided_copy, tiles
 from compiler.plan.plan_error import PlanError
-from compiler.plan.tiles import AnyTiles, MoveTiles
+from compiler.plan.tiles import AnyTiles, MoveTiles, Uncut
 from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
+
+_LARGEST = 8192  #: bytes of a tile: enough to hide start-up, small enough to overlap early
 
 
 @kernel
-class MoveKernel(Kernel[MoveTiles]):
-    """Concatenations, permutations and slices, on the first engine."""
+class LoadKernel(Kernel[Uncut]):
+    """Loads without a detour; where the result has found no room in LV2, it is moved as other layers of copies are."""
+
+    layers = LoadLayer
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any layer of strided copies."""
-        return isinstance(layer, MoveLayer)
+        """A load to LV2."""
+        return super().match(layer, context) and context.operand(layer.output).view.on_chip
 
-    def choose(self, layer: MoveLayer, context: KernelContext) -> MoveTiles:
-        """Return tiles that fit two buffers in LV1."""
-        return MoveTiles(move_tile_bytes(context.params, context.lv1, context.budget.staging(0)))
+    def choose(self, layer: LoadLayer, context: KernelContext) -> Uncut:
+        """Nothing to choose."""
+        return Uncut()
 
-    def given(self, layer: MoveLayer, tiles: AnyTiles, context: KernelContext) -> MoveTiles:
+    def job(self, layer: LoadLayer, tiles: Uncut, context: KernelContext, engine: int) -> JobProgram | None:
+        """Return the load of the engine's part: whole pieces, about as many for each engine."""
+        source, target = context.operand(layer.inputs[0]).view, context.operand(layer.output).view
+        engines, size = context.budget.engines, math.prod(source.shape)
+        count = -(-size // PIECE)
+        first, last = (min(size, count * number // engines * PIECE) for number in (engine, engine + 1))
+        job = JobProgram(context.params, context.number, engine)
+        for fields in pieces(source.offset + first, target.offset + first, last - first):
+            job.emit(Op.LD2, fields | {"src_seg": source.segment, "dst_seg": target.segment})
+        return job if job.tasks else None
+
+
+class TiledMoveKernel(Kernel[MoveTiles]):
+    """Layers that move bytes through LV1, on the first engine."""
+
+    def choose(self, layer: Layer, context: KernelContext) -> MoveTiles:
+        """Return tiles of which two fit in LV1, and four in the staging area."""
+        word, staging = context.params.lv1_word, context.budget.staging(0)
+        return MoveTiles(min(_LARGEST, context.lv1.size // 2, staging.size // 4) // word * word)
+
+    def given(self, layer: Layer, tiles: AnyTiles, context: KernelContext) -> MoveTiles:
         """Return what the base class says, tiles of which two buffers fit."""
         found, most = super().given(layer, tiles, context), self.choose(layer, context)
         if found.size > most.size:
             raise PlanError(f"tiles.size is {found.size}, and must be {most.size} at most")
         return found
+
+
+@kernel
+class MoveKernel(TiledMoveKernel):
+    """Concatenations, permutations and slices."""
+
+    layers = MoveLayer
 
     def emit(self, layer: MoveLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
         """Return one job, if anything is to be copied."""
@@ -98,3 +130,42 @@ class _Mover:
             fields = strided_copy(slot.address, dst, writes) | {"src_seg": Segment.LV2, "dst_seg": target.segment}
             self._spill.read_by(slot, self.job.emit(Op.ST2, fields))
         self._ring.read_by(fill, store)
+
+
+@kernel
+class PadKernel(TiledMoveKernel):
+    """Padding of rows and columns: the load to LV1 fills, the store copies."""
+
+    layers = PadLayer
+
+    def emit(self, layer: PadLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
+        """Return one job, whose tiles have whole rows of the output as far as they hold them."""
+        size, staging = tiles.size, context.budget.staging(0)
+        _, height, width, depth = context.operand(layer.output).view.shape
+        channels = min(depth, size)
+        cols = max(1, min(width, size // channels))
+        rows = max(1, min(height, size // (channels * cols))) if cols == width else 1
+        x, y = context.operand(layer.inputs[0]), context.operand(layer.output)
+        job = JobProgram(context.params, context.number)
+        ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, context.lv1.base, size, 2)
+        stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, staging.base, size, 2)
+        spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, staging.base + 2 * size, size, 2)
+        top, left = layer.pads
+        for box in boxes(y.view.shape, rows, cols, channels):
+            source = PixelBox(box.n, box.y - top, box.rows, box.x - left, box.cols, box.c, box.channels)
+            fill, line = ring.fill(box), box.cols * box.channels
+            loads = job.load(x.view, source, fill.address, line, box.channels, layer.value & 0xFF, stage, box)
+            ring.filled_by(fill, loads)
+            ring.read_by(fill, job.store(y.view, box, fill.address, line, box.channels, spill, box))
+        return [job]
+
+
+def export_job(params: SocParams, number: int, source: TensorView, offset: int, segment: int) -> JobProgram:
+    """Copy a tensor from LV2 to DRAM as it is, for an observer."""
+    job = JobProgram(params, number)
+    n, h, w, c = source.shape
+    sn, sh, sw = source.strides
+    for src, dst, tile in tiles(merge([(n, sn, h * w * c), (h, sh, w * c), (w, sw, c), (c, 1, 1)]), MAX_RUN):
+        fields = strided_copy(source.offset + src, offset + dst, tile)
+        job.emit(Op.ST2, fields | {"src_seg": source.segment, "dst_seg": segment})
+    return job

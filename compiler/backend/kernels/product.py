@@ -8,22 +8,22 @@ neither scores (queries by keys) nor sums of values need a copy that turns anyth
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from compiler.backend.kernels.buffered_job import in_words
 from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
-from compiler.backend.kernels.row_job import RowJob
-from compiler.backend.layers.layer import Layer, ProductLayer
-from compiler.backend.layers.row_share import MatrixRows, own_rows
-from compiler.backend.layers.vec_params import vec_params
-from compiler.backend.memory.operand import TensorOperand
+from compiler.backend.kernels.vector_job import RowJob, in_words
+from compiler.backend.layers import MatrixRows, ProductLayer, own_rows, uniform_params
 from compiler.backend.memory.tensor_view import PixelBox
-from compiler.backend.program.copies import CopyLoop, Fields, contiguous, copy_fields
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.ring import Ring
-from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import BufferFill, Task
-from compiler.backend.tiling.conv_tiling import lv0_slots
+from compiler.backend.program import (
+    BufferFill,
+    CopyLoop,
+    Fields,
+    JobProgram,
+    Ring,
+    Sem,
+    Task,
+    contiguous,
+    copy_fields,
+    lv0_slots,
+)
 from compiler.ir import CompileError
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, ProductTiles
@@ -32,26 +32,6 @@ from hw.contract.params import SocParams
 
 _A, _B, _RESULT = range(3)  #: operands
 _SLOTS = 3  #: LV1 buffers of either operand
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Is a product in tiles of up to ``rows`` rows and ``params.out_channels`` columns of the result, of which each
-    takes ``depth`` elements at a time; ``shape``: rows, depth and columns of a matrix."""
-
-    layer: ProductLayer
-    a: TensorOperand
-    b: TensorOperand
-    y: TensorOperand
-    shape: tuple[int, int, int]
-    rows: int
-    depth: int
-
-    @classmethod
-    def of(cls, layer: ProductLayer, tiles: ProductTiles, context: KernelContext) -> "_Work":
-        """Return the product of ``layer`` in ``tiles``."""
-        a, b, y = (context.operand(name) for name in (*layer.inputs, layer.output))
-        return cls(layer, a, b, y, _shape(layer, context), tiles.rows, tiles.depth)
 
 
 def _shape(layer: ProductLayer, context: KernelContext) -> tuple[int, int, int]:
@@ -66,9 +46,7 @@ def _shape(layer: ProductLayer, context: KernelContext) -> tuple[int, int, int]:
 class ProductKernel(Kernel[ProductTiles]):
     """Products of computed matrices; the engines share the rows."""
 
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any product of computed matrices."""
-        return isinstance(layer, ProductLayer)
+    layers = ProductLayer
 
     def choose(self, layer: ProductLayer, context: KernelContext) -> ProductTiles:
         """As much depth as LV0 takes of the second operand, then as many rows as it takes of the first."""
@@ -104,11 +82,11 @@ class ProductKernel(Kernel[ProductTiles]):
             )
         return found
 
-    def emit(self, layer: ProductLayer, tiles: ProductTiles, context: KernelContext) -> list[JobProgram]:
-        """Return a job for each engine with a share of the rows."""
-        work = _Work.of(layer, tiles, context)
-        jobs = (_Emitter(work, context, engine).job() for engine in range(context.budget.engines))
-        return [job for job in jobs if job]
+    def job(
+        self, layer: ProductLayer, tiles: ProductTiles, context: KernelContext, engine: int
+    ) -> JobProgram | None:  # fmt: skip
+        """Return the rows of an engine; None if it has none."""
+        return _Emitter(layer, tiles, context, engine).job()
 
 
 @dataclass(frozen=True)
@@ -120,31 +98,32 @@ class _Chunk:
 
 
 class _Emitter:
-    """The job of one engine."""
+    """The job of one engine: tiles of up to ``tiles.rows`` rows and ``params.out_channels`` columns of the result, each
+    of which takes ``tiles.depth`` elements at a time."""
 
-    def __init__(self, work: _Work, context: KernelContext, engine: int) -> None:
-        self._work, self._context, self._engine = work, context, engine
-        params, q = context.params, work.layer.requantise
+    def __init__(self, layer: ProductLayer, tiles: ProductTiles, context: KernelContext, engine: int) -> None:
+        self._layer, self._tiles, self._context, self._engine = layer, tiles, context, engine
+        self._a, self._b, self._y = (context.operand(name) for name in (*layer.inputs, layer.output))
+        self._shape = _shape(layer, context)
+        params, q = context.params, layer.requantise
         self._params: SocParams = params
-        lanes = params.vec_lanes
-        scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
-        block = vec_params(params, np.zeros(lanes, np.int32), scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi)
+        block = uniform_params(params, params.vec_lanes, q)
         table = {} if q.table is None else {"table": q.table.tobytes()}
         self._build = RowJob(context, engine, {"result": block, **table})
-        act, wgt = work.rows * work.depth, params.out_channels * work.depth
+        act, wgt = tiles.rows * tiles.depth, params.out_channels * tiles.depth
         build = self._build
         self._act1 = build.ring(Sem.ACT1_FULL, Sem.ACT1_FREE, act, _SLOTS)
         self._wgt1 = build.ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, wgt, _SLOTS)
-        self._out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, work.rows * params.out_channels)
-        self._act_stage = build.stage(work.a, act, Sem.STAGE_FULL, Sem.STAGE_FREE)
-        self._wgt_stage = build.stage(work.b, wgt, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE)
-        self._spill = build.spill(work.y, work.rows * params.out_channels)
+        self._out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, tiles.rows * params.out_channels)
+        self._act_stage = build.stage(self._a, act, Sem.STAGE_FULL, Sem.STAGE_FREE)
+        self._wgt_stage = build.stage(self._b, wgt, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE)
+        self._spill = build.spill(self._y, tiles.rows * params.out_channels)
         self._lv0()
 
     def _lv0(self) -> None:
-        params, work = self._params, self._work
-        act = in_words(work.rows * work.depth, params) // params.rows
-        wgt = work.depth
+        params, tiles = self._params, self._tiles
+        act = in_words(tiles.rows * tiles.depth, params) // params.rows
+        wgt = tiles.depth
         self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, act, lv0_slots(act, params.lv0_act_bytes // params.rows))
         self._wgt0 = Ring(
             Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, wgt, lv0_slots(wgt, params.lv0_wgt_bytes // params.rows)
@@ -153,17 +132,17 @@ class _Emitter:
 
     def job(self) -> JobProgram | None:
         """All tiles: columns inside rows, so that the first operand is loaded once."""
-        rows, _, columns = self._work.shape
-        images = self._work.y.view.shape[0]
-        matrices = images * (self._work.layer.heads if self._work.layer.joined[2] else 1)
+        rows, _, columns = self._shape
+        images = self._y.view.shape[0]
+        matrices = images * (self._layer.heads if self._layer.joined[2] else 1)
         engines = self._context.budget.engines
-        for part in own_rows(matrices, rows, self._engine, engines, self._work.rows):
+        for part in own_rows(matrices, rows, self._engine, engines, self._tiles.rows):
             for first in range(0, columns, self._params.out_channels):
                 self._tile(part, first, min(self._params.out_channels, columns - first))
         return self._build.finished()
 
     def _chunks(self) -> Iterator[_Chunk]:
-        whole, depth = self._work.shape[1], self._work.depth
+        whole, depth = self._shape[1], self._tiles.depth
         for first in range(0, whole, depth):
             yield _Chunk(first, min(depth, whole - first))
 
@@ -180,65 +159,60 @@ class _Emitter:
 
     def _box(self, operand: int, matrix: int, row: int, rows: int, column: int, columns: int) -> PixelBox:
         """Return a part of a matrix of an operand: A, B or the result."""
-        layer = self._work.layer
+        layer = self._layer
         if not layer.joined[operand]:
             return PixelBox(matrix, 0, 1, row, rows, column, columns)
         image, head = divmod(matrix, layer.heads)
         first, held = (0, layer.heads) if operand == _RESULT else (layer.first, layer.all_heads)
-        width = (self._work.a, self._work.b, self._work.y)[operand].view.shape[3] // held
+        width = (self._a, self._b, self._y)[operand].view.shape[3] // held
         return PixelBox(image, 0, 1, row, rows, (first + head) * width + column, columns)
 
     def _activations(self, part: MatrixRows, chunk: _Chunk) -> BufferFill:
         """Return the LV0 buffer with a chunk of rows of A, loaded on the way if need be."""
-        held = self._act0.find((part, chunk))
-        if held:
-            return held
-        job, params, a = self._build.job, self._params, self._work.a
-        lv1, pitch = self._act1.find((part, chunk)), -(-chunk.count // params.rows) * params.rows
-        if lv1 is None:
-            lv1 = self._act1.fill((part, chunk))
+        job, params, a = self._build.job, self._params, self._a
+        pitch = -(-chunk.count // params.rows) * params.rows
+
+        def load1(lv1: BufferFill) -> list[Task]:
             box = self._box(_A, part.matrix, part.first, part.count, chunk.first, chunk.count)
-            loads = job.load(a.view, box, lv1.address, 0, pitch, a.zero_byte, self._act_stage, box)
-            self._act1.filled_by(lv1, loads)
-        held = self._act0.fill((part, chunk))
-        copies = contiguous(lv1.address, held.address * params.rows, part.count * pitch)
-        loads = job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << params.pes) - 1)
-        for load in loads:
-            self._act1.read_by(lv1, load)
-        self._act0.filled_by(held, loads)
-        return held
+            return job.load(a.view, box, lv1.address, 0, pitch, a.zero_byte, self._act_stage, box)
+
+        def load0(held: BufferFill) -> list[Task]:
+            lv1 = self._act1.holding((part, chunk), load1)
+            copies = contiguous(lv1.address, held.address * params.rows, part.count * pitch)
+            loads = job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << params.pes) - 1)
+            self._act1.read_by(lv1, *loads)
+            return loads
+
+        return self._act0.holding((part, chunk), load0)
 
     def _weights(self, matrix: int, column: int, columns: int, chunk: _Chunk) -> BufferFill:
         """Return the LV0 buffer with a block of B, loaded on the way if need be."""
         key = (matrix, column, chunk)
-        held = self._wgt0.find(key)
-        if held:
-            return held
-        job, params, b = self._build.job, self._params, self._work.b
+        job, params, b = self._build.job, self._params, self._b
         lines = -(-chunk.count // params.rows) * params.rows
-        lv1 = self._wgt1.find(key)
-        if lv1 is None:
-            lv1 = self._wgt1.fill(key)
-            if self._work.layer.transposed:  # a row for each column of the result; beyond the last one padding
+
+        def load1(lv1: BufferFill) -> list[Task]:
+            if self._layer.transposed:  # a row for each column of the result; beyond the last one padding
                 box = self._box(_B, matrix, column, params.out_channels, chunk.first, chunk.count)
             else:
                 box = self._box(_B, matrix, chunk.first, lines, column, columns)
-            pitch = lines if self._work.layer.transposed else params.out_channels
-            loads = job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
-            self._wgt1.filled_by(lv1, loads)
-        held = self._wgt0.fill(key)
-        copies = self._weight_copies(lv1.address, held.address, lines)
-        loads = job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
-        for load in loads:
-            self._wgt1.read_by(lv1, load)
-        self._wgt0.filled_by(held, loads)
-        return held
+            pitch = lines if self._layer.transposed else params.out_channels
+            return job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
+
+        def load0(held: BufferFill) -> list[Task]:
+            lv1 = self._wgt1.holding(key, load1)
+            copies = self._weight_copies(lv1.address, held.address, lines)
+            loads = job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
+            self._wgt1.read_by(lv1, *loads)
+            return loads
+
+        return self._wgt0.holding(key, load0)
 
     def _weight_copies(self, source: int, word: int, lines: int) -> list[Fields]:
         """Return LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""
-        params, work = self._params, self._work
+        params = self._params
         line, target = params.rows, word * params.lv1_word
-        if not work.layer.transposed:
+        if not self._layer.transposed:
             return contiguous(source, target, lines * params.lv1_word)
         loops = [
             CopyLoop(params.pes, line * lines, line),
@@ -248,7 +222,7 @@ class _Emitter:
         return [copy_fields(source, target, loops, line)]
 
     def _macs(self, rows: int, chunk: _Chunk, act: int, wgt: int, acc: int, accumulate: bool) -> Iterator[Task]:
-        layer, line = self._work.layer, self._params.rows
+        layer, line = self._layer, self._params.rows
         blocks = -(-chunk.count // line)
         most = max(1, self._context.longest // rows) if self._context.longest else blocks
         for first in range(0, blocks, most):
@@ -257,15 +231,15 @@ class _Emitter:
                 Op.MAC,
                 {
                     "mode": MacMode.DENSE, "accumulate": int(accumulate or first > 0), "w_cols": int(layer.transposed),
-                    "x_signed": int(self._work.a.signed), "x_zp": self._work.a.zero_byte,
-                    "w_signed": int(self._work.b.signed), "w_zp": self._work.b.zero_byte,
+                    "x_signed": int(self._a.signed), "x_zp": self._a.zero_byte,
+                    "w_signed": int(self._b.signed), "w_zp": self._b.zero_byte,
                     "act": act + first, "wgt": wgt + first * line, "acc": acc, "n0": count,
                     "k0_s": 1 if count > 1 else 0, "p0": rows, "p0_s": blocks, "acc_s": rows,
                 },
             )  # fmt: skip
 
     def _drain(self, part: MatrixRows, column: int, columns: int, acc: BufferFill) -> None:
-        params, table = self._params, self._work.layer.requantise.table
+        params, table = self._params, self._layer.requantise.table
         out, groups = self._out.fill((part, column)), -(-columns // params.vec_lanes)
         pitch = groups * params.vec_lanes
         fields = {
@@ -278,5 +252,5 @@ class _Emitter:
         self._acc.read_by(acc, vec)
         self._out.filled_by(out, [vec])
         box = self._box(_RESULT, part.matrix, part.first, part.count, column, columns)
-        store = self._build.job.store(self._work.y.view, box, out.address, 0, pitch, self._spill, box)
+        store = self._build.job.store(self._y.view, box, out.address, 0, pitch, self._spill, box)
         self._out.read_by(out, store)

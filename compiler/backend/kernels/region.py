@@ -14,11 +14,10 @@ from compiler.backend.layers.region_share import Share
 from compiler.backend.layers.step import ModelStep
 from compiler.backend.memory.operand import KeptInput, Lv1Area
 from compiler.backend.program.address import Anchor, Symbol
-from compiler.backend.program.dependencies import apart, dependencies
+from compiler.backend.program.dependencies import Made, apart, dependencies
 from compiler.backend.program.extents import Extent, source, written
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.job_order import check_jobs, in_order, possible
-from compiler.backend.program.made import Made
 from compiler.backend.program.region_order import RegionError, order_tasks, synchronise
 from compiler.backend.program.schedule import schedule
 from compiler.plan.plan import JobPlan

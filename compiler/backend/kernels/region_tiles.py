@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from compiler.backend.kernels.registry import KernelContext
-from compiler.backend.layers.engine_share import EngineShare
-from compiler.backend.layers.region_share import Share, first_row
+from compiler.backend.layers import EngineShare, Share, first_row
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
 from compiler.backend.program.region_order import RegionError
 

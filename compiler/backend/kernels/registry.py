@@ -1,17 +1,16 @@
 """Which kernel computes which layer.
 
-To add a kernel, write a class with three methods and decorate it::
+To add a kernel, write a class and decorate it::
 
     @kernel
     class FlipKernel(Kernel[FlipTiles]):
-        def match(self, layer, context):            # can this kernel compute the layer?
-            return isinstance(layer, FlipLayer)
+        layers = FlipLayer                              # what it computes; see also :meth:`Kernel.match`
 
-        def choose(self, layer, context):           # how it is cut: see :mod:`compiler.plan.tiles`
+        def choose(self, layer, context):               # how it is cut: see :mod:`compiler.plan.tiles`
             return FlipTiles(...)
 
-        def emit(self, layer, tiles, context):      # its jobs, in the order in which their engines run them
-            return [job, ...]
+        def job(self, layer, tiles, context, engine):   # what an engine does; or :meth:`Kernel.emit`: the jobs of all
+            return JobProgram(...)
 
 Name a new file in ``kernels/__init__.py``. The first kernel that matches is taken, in order of registration.
 """
@@ -19,18 +18,17 @@ Name a new file in ``kernels/__init__.py``. The first kernel that matches is tak
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
-from compiler.backend.layers.layer import Layer
-from compiler.backend.layers.region_share import Share
+from compiler.backend.layers import HostLayer, Layer, Share
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.made import Made
+from compiler.backend.program import JobProgram
+from compiler.backend.program.dependencies import Made
 from compiler.ir import CompileError
 from compiler.plan.plan_error import PlanError
-from compiler.plan.tiles import AnyTiles, Tiles
+from compiler.plan.tiles import AnyTiles, Tiles, Uncut
 from hw.contract.params import SocParams
 
 
@@ -71,11 +69,13 @@ TilesT = TypeVar("TilesT", bound=Tiles)
 
 
 class Kernel(ABC, Generic[TilesT]):
-    """Is a way to compute layers of one kind."""
+    """Is a way to compute layers of the class ``layers``."""
 
-    @abstractmethod
+    layers: ClassVar[type[Layer]]
+
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Whether the kernel can compute ``layer``."""
+        return isinstance(layer, self.layers)
 
     @abstractmethod
     def choose(self, layer: Any, context: KernelContext) -> TilesT:
@@ -94,10 +94,15 @@ class Kernel(ABC, Generic[TilesT]):
         found: TilesT = tiles
         return found
 
-    @abstractmethod
     def emit(self, layer: Any, tiles: TilesT, context: KernelContext) -> list[JobProgram]:
-        """Return the jobs of ``layer`` in ``tiles``, those of an engine in the order in which it runs them. May be
-        empty."""
+        """Return the jobs of ``layer`` in ``tiles``, those of an engine in the order in which it runs them: a job for
+        each engine with a share, unless a kernel says otherwise. May be empty."""
+        jobs = (self.job(layer, tiles, context, engine) for engine in range(context.budget.engines))
+        return [job for job in jobs if job]
+
+    def job(self, layer: Any, tiles: TilesT, context: KernelContext, engine: int) -> JobProgram | None:
+        """Return the job of an engine; None if it has no share."""
+        raise NotImplementedError
 
 
 def _numbers(name: str, value: Any) -> Iterator[tuple[str, int]]:
@@ -120,6 +125,20 @@ def kernel(cls: type[Kernel]) -> type[Kernel]:
     """Register a kernel."""
     KERNELS.append(cls())
     return cls
+
+
+@kernel
+class HostKernel(Kernel[Uncut]):
+    """Host layers, which are steps of the image between its jobs: no job."""
+
+    layers = HostLayer
+
+    def choose(self, layer: HostLayer, context: KernelContext) -> Uncut:
+        """Nothing to cut."""
+        return Uncut()
+
+    def job(self, layer: HostLayer, tiles: Uncut, context: KernelContext, engine: int) -> None:
+        """No job."""
 
 
 def kernel_for(layer: Layer, context: KernelContext) -> Kernel:

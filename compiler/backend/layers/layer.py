@@ -18,7 +18,7 @@ class Layer:
     inputs: list[str]
     output: str
     kind: str
-    strided: ClassVar[bool] = False  #: whether it reads and writes tensors with gaps between pixels
+    strided: ClassVar[bool] = True  #: whether it reads and writes tensors with gaps between pixels
 
     @property
     def name(self) -> str:
@@ -36,13 +36,9 @@ class Layer:
         return [self.output]
 
     @property
-    def in_place(self) -> bool:
-        """Return whether the result may take the place of an operand that dies here."""
-        return False
-
-    @property
     def replaceable(self) -> list[str]:
-        """Return the operands of which every byte is read once, just before the result at its place is written."""
+        """Return the operands whose place the result may take if they die here: every byte is read once, just before
+        the result at its place is written."""
         return []
 
     def macs(self, graph: Graph) -> int:
@@ -105,7 +101,6 @@ class ConvLayer(Layer):
     dilations: tuple[int, int]
     flat: bool  #: one pixel in, one pixel out: images may be taken as a single row of pixels
     addition: Addition | None = None
-    strided: ClassVar[bool] = True
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -118,14 +113,10 @@ class ConvLayer(Layer):
         return [*self.op.nodes, *(self.addition.op.nodes if self.addition else ())]
 
     @property
-    def in_place(self) -> bool:
-        """With an addition of tensors: the sum is stored tile by tile, right after its other operand was read."""
-        return self.addition is not None and not self.addition.broadcast
-
-    @property
     def replaceable(self) -> list[str]:
-        """Return the other operand of the addition."""
-        return [self.addition.other] if self.addition and self.in_place else []
+        """Return the other operand of an addition of tensors: the sum is stored tile by tile, right after that was
+        read."""
+        return [self.addition.other] if self.addition and not self.addition.broadcast else []
 
     @property
     def table(self) -> npt.NDArray[np.uint8] | None:
@@ -152,12 +143,6 @@ class EltwiseLayer(Layer):
     bias: int = 0
     broadcast: str = ""
     raw: bool = False  #: A is taken as raw bytes, without zero point
-    strided: ClassVar[bool] = True
-
-    @property
-    def in_place(self) -> bool:
-        """Return whether the result may take the place of an operand, as it is made byte by byte."""
-        return True
 
     @property
     def replaceable(self) -> list[str]:
@@ -173,7 +158,6 @@ class MaxLayer(Layer):
     strides: tuple[int, int]
     pads: tuple[int, int]  #: top, left
     requantise: Requantisation
-    strided: ClassVar[bool] = True
 
 
 @dataclass(eq=False)
@@ -186,7 +170,6 @@ class ProductLayer(Layer):
     joined: tuple[bool, bool, bool]
     transposed: bool
     requantise: Requantisation
-    strided: ClassVar[bool] = True
 
     def macs(self, graph: Graph) -> int:
         """Return the multiply-accumulates."""
@@ -204,12 +187,6 @@ class SoftmaxLayer(Layer):
     zero_point: int
     lo: int
     hi: int
-    strided: ClassVar[bool] = True
-
-    @property
-    def in_place(self) -> bool:
-        """Return whether the result may take the place of an operand, as it is made row by row."""
-        return True
 
     @property
     def replaceable(self) -> list[str]:
@@ -225,7 +202,6 @@ class NormLayer(Layer):
     exponent: int
     bias: npt.NDArray[np.int32]
     requantise: Requantisation
-    strided: ClassVar[bool] = True
 
 
 @dataclass(eq=False)
@@ -234,7 +210,6 @@ class PadLayer(Layer):
 
     pads: tuple[int, int]
     value: int
-    strided: ClassVar[bool] = True
 
 
 @dataclass
@@ -253,6 +228,7 @@ class MoveLayer(Layer):
     """Copies that change the order of bytes (concatenation, permutation) or leave some out."""
 
     copies: list[StridedCopy] = field(default_factory=list)
+    strided: ClassVar[bool] = False
 
 
 @dataclass(eq=False)
@@ -263,6 +239,8 @@ class LoadLayer(MoveLayer):
 @dataclass(eq=False)
 class HostLayer(Layer):
     """An operator that runs on the CPU."""
+
+    strided: ClassVar[bool] = False
 
     @property
     def outputs(self) -> list[str]:

@@ -116,10 +116,27 @@ def _eltwise(graph: ir.Graph, op: ir.Eltwise, params: SocParams) -> list[Layer]:
     broadcast = ""
     if b.nhwc != a.nhwc:
         broadcast = "all" if b.size == 1 else "pixels"
+    if op.kind_ in ("min", "max"):
+        return _extreme(graph, op, broadcast)
     code = VecOp.MUL if op.kind_ == "mul" else VecOp.LIN
     return [EltwiseLayer(
         op, op.inputs, op.output, op.kind_, code, op.requantise, op.ma, op.mb, op.bias, broadcast
     )]  # fmt: skip
+
+
+def _extreme(graph: ir.Graph, op: ir.Eltwise, broadcast: str) -> list[Layer]:
+    """The smaller of A and B is A less what it is larger by; the larger one is A and what it is smaller by. Either
+    difference is a byte, as both operands are quantised alike."""
+    sign = -1 if op.kind_ == "min" else 1
+    beyond = ir.Tensor(f"{op.output}/difference", graph.tensors[op.inputs[0]].shape, "uint8")
+    graph.tensors[beyond.name] = beyond
+    bytes_of = ir.Requantisation(np.ones(1, np.float32), 0, 0, 255)
+    return [
+        EltwiseLayer(op, op.inputs, beyond.name, op.kind_, VecOp.LIN, bytes_of, -sign, sign, 0, broadcast),
+        EltwiseLayer(
+            op, [op.inputs[0], beyond.name], op.output, op.kind_, VecOp.LIN, op.requantise, 1, sign, op.bias
+        ),
+    ]  # fmt: skip
 
 
 @lowers(ir.Table)

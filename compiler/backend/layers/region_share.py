@@ -1,9 +1,37 @@
-"""How engines that share each layer of a region divide it, so that none reads in it what another makes there."""
+"""How engines share layers: parts of a list of tiles, rows of matrices, and in a region so that no engine reads what
+another makes there."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, Layer, MaxLayer, ProductLayer, SoftmaxLayer
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class EngineShare:
+    """Part ``index`` of ``count`` nearly equal, contiguous parts of a list of tiles."""
+
+    index: int = 0
+    count: int = 1
+
+    def of(self, items: Iterable[Item]) -> list[Item]:
+        """Return the items of this part; may be empty."""
+        whole = list(items)
+        low, high = (len(whole) * i // self.count for i in (self.index, self.index + 1))
+        return whole[low:high]
+
+    def owner(self, item: int, items: int) -> int:
+        """Return the part that item number ``item`` of ``items`` is in."""
+        return next(i for i in range(self.count) if item < items * (i + 1) // self.count)
+
+
+def imbalance(items: int, parts: int) -> float:
+    """Return how much longer the largest of ``parts`` parts of ``items`` equal items is than a perfect part."""
+    return -(-items // parts) * parts / items
 
 
 class Share(Enum):
@@ -12,7 +40,7 @@ class Share(Enum):
     ANY = "any"  #: whatever suits the layer: nobody in the region sees more of it than the engine itself made
     CHANNELS = "channels"  #: some channels of all pixels, for windows over them
     ROWS = "rows"  #: some rows of all channels, for sums over channels
-    MATRICES = "matrices"  #: a stretch of the rows of all matrices, one after the other: see ``layers/row_share.py``
+    MATRICES = "matrices"  #: a stretch of the rows of all matrices, one after the other: see :func:`own_rows`
 
 
 Edge = tuple[int, int]  #: a member that reads another: the number of that, and its own
@@ -88,3 +116,26 @@ def _spread(shares: list[Share], edges: Collection[Edge]) -> bool:
 def first_row(height: int, engine: int, engines: int) -> int:
     """Return the first of ``height`` rows that ``engine`` of ``engines`` makes, of an image that they share by rows."""
     return height * engine // engines
+
+
+@dataclass(frozen=True)
+class MatrixRows:
+    """``count`` rows of matrix number ``matrix`` from ``first`` on."""
+
+    matrix: int
+    first: int
+    count: int
+
+
+def own_rows(matrices: int, rows: int, engine: int, engines: int, most: int) -> Iterator[MatrixRows]:
+    """Yield the rows of ``engine`` of ``engines``, of ``matrices`` with ``rows`` each, in nearly equal parts of
+    ``most`` rows at most."""
+    low, high = (first_row(matrices * rows, number, engines) for number in (engine, engine + 1))
+    while low < high:
+        matrix, first = divmod(low, rows)
+        here = min(high - low, rows - first)
+        parts = -(-here // most)
+        for part in range(parts):
+            begin, end = here * part // parts, here * (part + 1) // parts
+            yield MatrixRows(matrix, first + begin, end - begin)
+        low += here

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.layers.layer import ConvLayer
+from compiler.ir import Requantisation
 from hw.contract.isa import VEC_CHANNEL_BYTES, VEC_HEADER
 from hw.contract.params import SocParams
 
@@ -18,6 +19,13 @@ def vec_params(params: SocParams, bias: npt.NDArray[np.int32], scale: npt.NDArra
     entries["bias"], entries["scale"] = bias, scale
     block = raw + bytes(params.vec_header_bytes - len(raw)) + entries.tobytes()
     return block + bytes(-len(block) % params.lv1_word)
+
+
+def uniform_params(params: SocParams, channels: int, q: Requantisation, bias: int = 0, **header: int) -> bytes:
+    """Return a VEC parameter block by which all ``channels`` are requantised alike: as ``q`` says, with one scale."""
+    scale = np.full(channels, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
+    block = np.full(channels, bias, np.int32)
+    return vec_params(params, block, scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi, **header)
 
 
 def params_bytes(params: SocParams) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.conv_data import ConvData, conv_data
-from compiler.backend.kernels.export import export_job
+from compiler.backend.kernels.move import export_job
 from compiler.backend.kernels.region import region_jobs
 from compiler.backend.kernels.registry import KernelContext, emitted
 from compiler.backend.layers.step import ModelStep

@@ -41,7 +41,7 @@ def _alive(graph: ir.Graph, layers: Sequence[Layer], roots: dict[str, str]) -> l
             continue
         size = graph.tensors[layer.output].size
         dying = (roots[operand] for operand in layer.inputs if graph.tensors[operand].size == size)
-        first = number + 1 if layer.in_place and any(last[operand] == number for operand in dying) else number
+        first = number + 1 if layer.replaceable and any(last[operand] == number for operand in dying) else number
         for step in range(first, last.get(name, number) + 1):
             alive[step] += size
     return alive

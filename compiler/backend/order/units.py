@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler import ir
-from compiler.backend.layers.engine_share import EngineShare, imbalance
 from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.layers.region_share import EngineShare, imbalance
 from compiler.plan.work import layer_work
 from hw.contract.params import SocParams
 from sim.cost import work_cycles

@@ -12,10 +12,9 @@ from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.preempt.lv2_contents import LayerLv2
 from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, choose
 from compiler.backend.preempt.ring_contents import JobRings, RingContents, StagedRanges
+from compiler.backend.program import JobProgram, Task
 from compiler.backend.program.extents import Extent, Extents
-from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule
-from compiler.backend.program.task import Task
 from compiler.plan.plan import JobPlan
 from compiler.plan.plan_error import PlanError
 from hw.contract.params import SocParams

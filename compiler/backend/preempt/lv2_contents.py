@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.backend.preempt.live_bytes import LiveBytes
+from compiler.backend.program import JobProgram, Task
 from compiler.backend.program.address import Anchor, Symbol
 from compiler.backend.program.extents import Extent, Extents
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Segment
 from hw.contract.spaces import Space
 

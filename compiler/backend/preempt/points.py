@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.options import Options
+from compiler.backend.program import Task
 from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.schedule import TaskSchedule
-from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
 from sim.cost import contended_cycles, issued

@@ -7,6 +7,7 @@ program order, after those that brought *their* source, if that is no longer in 
 of a buffer come earlier, what is there in the end is what was there at the cut.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.preempt.live_bytes import LiveBytes
+from compiler.backend.program import BufferFill, JobProgram, Task
 from compiler.backend.program.address import Symbol
 from compiler.backend.program.extents import Extent, Extents, copied_runs, overwrites
-from compiler.backend.program.job import JobProgram
-from compiler.backend.program.task import BufferFill, Task
 from hw.contract.isa import Op, Segment
 from hw.contract.spaces import Space
 
@@ -107,11 +107,11 @@ class JobRings:
         for fill, (first, last, _) in self._life.items():
             for stretch in range(first // _NEAR, last // _NEAR + 1):
                 self._near[stretch].append(fill)
-        self._sources: dict[Task, list[BufferFill]] = {}
+        #: Of a load: the position of the first store behind it that may change what it read, one past all cuts if none
+        #: does; and the last cut at which copies of DRAM bring again what it brought, -1 if they never do.
+        self._changed_at, self._copied_until = functools.cache(self._change), functools.cache(self._copied)
         self._unchanged: dict[BufferFill, dict[int, int]] = {}
         self._extents_of: dict[BufferFill, dict[int, Extent]] = {}
-        self._changed: dict[Task, int] = {}
-        self._copied: dict[Task, int] = {}
 
     def _last_vec(self, tasks: Iterable[Task]) -> int:
         """Return the position of the last of ``tasks`` that may read constants; -1 if there is none."""
@@ -199,12 +199,8 @@ class JobRings:
             known[len(present)] = min(map(self._copied_until, present), default=-1)
         return known[len(present)]
 
-    def _copied_until(self, load: Task) -> int:
-        """Return the last cut at which copies of DRAM bring again what ``load`` brought; -1 if they never do."""
-        if load not in self._copied:
-            repeatable = copied_runs(load, _MOST_COPIES) is not None
-            self._copied[load] = self._changed_at(load) if repeatable else -1
-        return self._copied[load]
+    def _copied(self, load: Task) -> int:
+        return self._changed_at(load) if copied_runs(load, _MOST_COPIES) is not None else -1
 
     def _present(self, fill: BufferFill, cut: int) -> list[Task]:
         """Those of the tasks that fill a buffer which have run at ``cut``."""
@@ -237,22 +233,13 @@ class JobRings:
 
     def _buffers_read(self, task: Task) -> list[BufferFill]:
         """Return the buffers of rings that ``task`` reads."""
-        if task not in self._sources:
-            self._sources[task] = [fill for fill in task.reads if fill in self._fillers]
-        return self._sources[task]
+        return [fill for fill in task.reads if fill in self._fillers]
 
     def _overwritten(self, load: Task, cut: int) -> bool:
         """A store between ``load`` and ``cut`` may have changed what it read."""
         return self._changed_at(load) < cut
 
-    def _changed_at(self, load: Task) -> int:
-        if load not in self._changed:
-            self._changed[load] = self._change(load)
-        return self._changed[load]
-
     def _change(self, load: Task) -> int:
-        """Return the position of the first store behind ``load`` that may change what it read; one past all cuts if
-        none does."""
         origin, first = self._extents.source(load), self._position[load]
         if origin is not None and load.op is not Op.LD0 and self._stores_to(origin):
             for at, task in self._stores[origin.segment]:

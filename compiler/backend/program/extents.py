@@ -3,9 +3,10 @@
 Addresses of the weight window and of streamed weights, which the linker decides, count from their anchors.
 """
 
+import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,20 +45,8 @@ class Extents:
 
     def __init__(self, params: SocParams) -> None:
         self.params = params
-        self._written: dict[Task, Extent] = {}
-        self._sources: dict[Task, Extent | None] = {}
-
-    def written(self, task: Task) -> Extent:
-        """See :func:`written`."""
-        if task not in self._written:
-            self._written[task] = written(task, self.params)
-        return self._written[task]
-
-    def source(self, task: Task) -> Extent | None:
-        """See :func:`source`."""
-        if task not in self._sources:
-            self._sources[task] = source(task)
-        return self._sources[task]
+        self.written: Callable[[Task], Extent] = functools.cache(lambda task: written(task, params))
+        self.source: Callable[[Task], Extent | None] = functools.cache(source)
 
 
 def written(task: Task, params: SocParams) -> Extent:
@@ -67,10 +56,8 @@ def written(task: Task, params: SocParams) -> Extent:
         rows, row = (f.get("p1", 1) - 1) * f.get("acc_s", 0) + f.get("p0", 1), 4 * params.out_channels
         return Extent(Space.LV0_ACC, 0, f.get("acc", 0) * row, (f.get("acc", 0) + rows) * row)
     if task.op is Op.VEC:
-        low, high = _span(f.get("d", 0), [(f.get(f"n{i}", 1), f.get(f"d_s{i}", 0)) for i in _LOOPS])
-        return Extent(Space.LV1, 0, low, high + params.vec_lanes - 1)
-    low, high = _span(f.get("dst", 0), [(f.get(f"n{i}", 1), f.get(f"dst_s{i}", 0)) for i in _LOOPS])
-    high += f.get("len", 1) - 1
+        return Extent(Space.LV1, 0, *_written(f, "d", params.vec_lanes).bounds())
+    low, high = written_box(task).bounds()
     if task.op is Op.LD0:
         return _lv0(f, low, high, params)
     if task.op is Op.LD1:
@@ -128,9 +115,13 @@ def overwrites(store: Task, load: Task, params: SocParams) -> bool:
 
 def written_box(task: Task) -> Box:
     """Return the bytes that a copy writes, one by one."""
-    f = task.numbers
-    shape = (*(f.get(f"n{i}", 1) for i in _LOOPS), f.get("len", 1))
-    return Box(f["dst"], shape, (*(f.get(f"dst_s{i}", 0) for i in _LOOPS), 1))
+    return _written(task.numbers, "dst", task.numbers.get("len", 1))
+
+
+def _written(fields: Mapping[str, int], name: str, run: int) -> Box:
+    """Return what loops write that begin at field ``name``, in runs of so many bytes."""
+    shape = (*(fields.get(f"n{i}", 1) for i in _LOOPS), run)
+    return Box(fields.get(name, 0), shape, (*(fields.get(f"{name}_s{i}", 0) for i in _LOOPS), 1))
 
 
 def read_box(task: Task) -> Box:
@@ -143,10 +134,3 @@ def read_box(task: Task) -> Box:
     ends = (f.get("n2", 1), f.get("hi1", 1), f.get("hi0", 1), f.get("hi", f.get("len", 1)))
     offset = start + lows[1] * s1 + lows[2] * s0 + lows[3]
     return Box(offset, tuple(max(0, end - low) for low, end in zip(lows, ends, strict=True)), (s2, s1, s0, 1))
-
-
-def _span(start: int, loops: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the first byte, and one past the last, of the elements of one byte that ``loops`` (count, stride)
-    reach."""
-    steps = [(count - 1) * stride for count, stride in loops]
-    return start + sum(s for s in steps if s < 0), start + sum(s for s in steps if s > 0) + 1

@@ -8,9 +8,8 @@ from compiler.backend.memory.operand import KeptInput
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
 from compiler.backend.program.address import Address, Anchor, Symbol
 from compiler.backend.program.copies import CopyLoop, contiguous, copy_fields, load_fields
-from compiler.backend.program.ring import Ring
+from compiler.backend.program.ring import Ring, StagingRing
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.staging_ring import StagingRing
 from compiler.backend.program.task import BufferFill, Task
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
@@ -93,8 +92,7 @@ class JobProgram:
             self._fetching.filled_by(fill, loads)
         tasks = self.emit_all(Op.LD1, contiguous(address, target, size), src_seg=Segment.WINDOWS)
         if fill:
-            for task in tasks:
-                self._fetching.read_by(fill, task)
+            self._fetching.read_by(fill, *tasks)
         return tasks
 
     def load_constant(self, data: bytes, target: int, part: ConstantPart | None = None) -> list[Task]:

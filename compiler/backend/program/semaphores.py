@@ -68,32 +68,16 @@ PAIRS = {
 #: The semaphores of a region, where one is enough for all that a unit (the second) waits for from another (the first).
 #: Names that a single operator needs a second time for the same two units are free for other pairs there.
 BETWEEN = {
-    (Unit.LD2, Unit.LD1): Sem.STAGE_FULL,
-    (Unit.LD1, Unit.LD2): Sem.STAGE_FREE,
-    (Unit.LD1, Unit.LD0): Sem.ACT1_FULL,
-    (Unit.LD0, Unit.LD1): Sem.ACT1_FREE,
-    (Unit.LD1, Unit.VEC): Sem.A_FULL,
-    (Unit.VEC, Unit.LD1): Sem.A_FREE,
-    (Unit.LD1, Unit.ST1): Sem.MOVE_FULL,
-    (Unit.ST1, Unit.LD1): Sem.MOVE_FREE,
-    (Unit.LD0, Unit.MAC): Sem.ACT0_FULL,
-    (Unit.MAC, Unit.LD0): Sem.ACT0_FREE,
-    (Unit.MAC, Unit.VEC): Sem.ACC_FULL,
-    (Unit.VEC, Unit.MAC): Sem.ACC_FREE,
-    (Unit.VEC, Unit.ST1): Sem.OUT_FULL,
-    (Unit.ST1, Unit.VEC): Sem.OUT_FREE,
-    (Unit.ST1, Unit.ST2): Sem.SPILL_FULL,
-    (Unit.ST2, Unit.ST1): Sem.SPILL_FREE,
-    (Unit.ST2, Unit.LD2): Sem.STAGE_B_FULL,
-    (Unit.LD2, Unit.ST2): Sem.STAGE_B_FREE,
-    (Unit.ST2, Unit.LD1): Sem.B_FULL,
-    (Unit.LD1, Unit.ST2): Sem.B_FREE,
-    (Unit.LD2, Unit.ST1): Sem.WEIGHT2_FULL,
-    (Unit.ST1, Unit.LD2): Sem.WEIGHT2_FREE,
-    (Unit.LD0, Unit.VEC): Sem.WEIGHT1_FULL,
-    (Unit.VEC, Unit.LD0): Sem.WEIGHT1_FREE,
-    (Unit.LD0, Unit.ST1): Sem.PARAMS_FULL,
-    (Unit.ST1, Unit.LD0): Sem.PARAMS_FREE,
+    ends: sem
+    for (full, free), (one, other) in {
+        **{pair: ends for pair, ends in PAIRS.items() if pair[0] is not Sem.WEIGHT0_FULL},
+        (Sem.STAGE_B_FULL, Sem.STAGE_B_FREE): (Unit.ST2, Unit.LD2),
+        (Sem.B_FULL, Sem.B_FREE): (Unit.ST2, Unit.LD1),
+        (Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE): (Unit.LD2, Unit.ST1),
+        (Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE): (Unit.LD0, Unit.VEC),
+        (Sem.PARAMS_FULL, Sem.PARAMS_FREE): (Unit.LD0, Unit.ST1),
+    }.items()
+    for ends, sem in (((one, other), full), ((other, one), free))
 }
 
 #: What a compute unit waits for, by class of the semaphore that is missing.

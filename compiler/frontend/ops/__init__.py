@@ -1,22 +1,7 @@
 """Importers of ONNX operators, one file per family. Importing this package registers all of them."""
 
-from compiler.frontend.ops import (
-    conv,
-    eltwise,
-    fused_attention,
-    host,
-    matmul,
-    move,
-    pointwise,
-    pool,
-    qoperator,
-    quantise,
-    rows,
-    slices,
-    written_norm,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "conv", "eltwise", "fused_attention", "host", "matmul", "move", "pointwise", "pool", "qoperator", "quantise",
-    "rows", "slices", "written_norm",
-]  # fmt: skip
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

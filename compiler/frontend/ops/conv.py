@@ -1,6 +1,5 @@
 """Convolutions: Conv between DequantizeLinear and QuantizeLinear, and ConvInteger."""
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -8,12 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, Shape, TensorLayout
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
+from compiler.frontend.ops import quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
 from compiler.frontend.requantise import requantise, scale_of
-from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Conv
 
 Pads = tuple[int, int, int, int]
@@ -109,11 +107,9 @@ class Accumulated(Pending):
         else:
             if x.padding and x.padding.value == draft.quantisation(x.tensor).zero_point % 256:
                 pads = _both(pads, x.padding.pads)
-                top, left, bottom, right = x.padding.pads
-                n, c, h, w = x.shape
-                x = dataclasses.replace(x, shape=(n, c, h - top - bottom, w - left - right), padding=None)
+                x = x.inner
             source = draft.image(x)
-            layout = TensorLayout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
+            layout = TensorLayout.image(shape)
         made = draft.new_tensor(name, shape, layout, target)
         if self.matrix and len(shape) > 3:
             draft.graph.tensors[made.tensor].shape = (math.prod(shape[:-1]), shape[-1])
@@ -193,6 +189,13 @@ def bias_of(
     return none, np.broadcast_to(real.reshape(-1), channels).astype(np.float64)
 
 
+def image_size(x: Real, otherwise: str) -> tuple[int, int]:
+    """Return height and width of an image (N, C, H, W) or (N, C, L); Unsupported with that reason if it is none."""
+    if len(x.shape) not in (3, 4):
+        raise Unsupported(otherwise)
+    return (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
+
+
 @operator("Conv")
 def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Conv of a dequantised image with dequantised constant weights."""
@@ -204,12 +207,10 @@ def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple) -> Accumulated:
     """Return a pending convolution of NCHW (or NCL) ``x`` with OIHW ``weights``."""
-    if len(x.shape) not in (3, 4):
-        raise Unsupported(f"{len(x.shape) - 2}-dimensional convolution; the accelerator has one and two dimensions")
+    size = image_size(x, f"{len(x.shape) - 2}-dimensional convolution; the accelerator has one and two dimensions")
     zero_point = single_zero_point(weights)
     scale = channel_scale(weights, 0)
     data = weights.data if len(x.shape) == 4 else weights.data[:, :, None, :]
-    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
     groups = attributes(node).get("group", 1)
     slide = window(node, weights.data.shape[2:], size)
     if x.shape[1] != data.shape[1] * groups or data.shape[0] % groups:
@@ -219,7 +220,7 @@ def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple)
     if len(x.shape) == 3:
         shape = (*shape[:2], width)
     return Accumulated(
-        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=False,
+        shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=False,
         weights=data.transpose(0, 2, 3, 1), weight_zero_point=zero_point,
         scale=(np.float32(x.quantisation.scale) * scale).astype(np.float32),
         bias=bias[0], real_bias=bias[1], window=slide, groups=groups,
@@ -255,3 +256,11 @@ def integer_weights(draft: Draft, node: onnx.NodeProto) -> QuantConst:
     assert data is not None
     zero = np.zeros(1, data.dtype) if zero is None else zero.reshape(-1)
     return QuantConst(data, np.ones(1, np.float32), zero, None)
+
+
+@operator("QLinearConv")
+def qlinear_conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """x, x_scale, x_zp, w, w_scale, w_zp, y_scale, y_zp, B."""
+    x, weights = quantise.real_input(draft, node, 0), quantise.constant_input(draft, node, 3, 0)
+    bias = bias_of(draft, node, 8, weights.shape[0])
+    return quantise.stored(draft, node, convolution(node, x, weights, bias), 6, x.quant.dtype)

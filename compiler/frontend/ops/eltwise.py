@@ -1,4 +1,5 @@
-"""Add, Sub and Mul: of two tensors, of a tensor and a constant, and as bias or scale of the operator in front."""
+"""Add, Sub, Mul, Min and Max: of two tensors, or of a tensor and a constant; sums and products with a constant also as
+bias or scale of the operator in front."""
 
 import dataclasses
 import math
@@ -8,20 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, Shape, TensorLayout
-from compiler.frontend.ops import pointwise, rows
+from compiler.frontend.draft import Draft, Pending, Value, operator
+from compiler.frontend.ops import move, pointwise, quantise, rows
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import operator
 from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
-from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import NHWC, Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Eltwise, Requantisation
+
+#: What an operator of ONNX is in the IR, and the sign of its second operand.
+_KINDS = {"Add": ("add", 1), "Sub": ("add", -1), "Mul": ("mul", 1), "Min": ("min", 1), "Max": ("max", 1)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Combined(Pending):
-    """a + b, a - b (``sign`` -1) or a * b. ``b`` may be a constant; it has a's shape or is broadcast to it."""
+    """a + b, a - b (``sign`` -1), a * b, or the smaller or larger of both. ``b`` may be a constant; it has a's shape or
+    is broadcast to it."""
 
     kind: str
     a: Real
@@ -29,20 +32,29 @@ class Combined(Pending):
     sign: int = 1
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """Return one ``ir.Eltwise``."""
-        params = _parameters(self.b)
+        """Return one ``ir.Eltwise``, behind a table for each operand of a comparison that is stored otherwise."""
+        one, other, layout = self.a.quantisation, _parameters(self.b), self._layout()
+        a, b = draft.relayout(self.a.quant, layout), self._right(draft, layout, name)
+        by = Multipliers(1, 1, 0, np.float32(1), target.zero_point)
+        table = None
         if self.kind == "mul":
-            by = mul_multipliers(self.a.quantisation, params, target)
-        else:
-            by = add_multipliers(self.a.quantisation, params, target, self.sign)
-        layout = self._layout()
-        a = draft.relayout(self.a.quant, layout)
-        b = self._right(draft, layout, name)
+            by = mul_multipliers(one, other, target)
+        elif self.kind == "add":
+            by = add_multipliers(one, other, target, self.sign)
+        elif one == other and one.dtype == target.dtype:
+            by = dataclasses.replace(by, zero_point=one.zero_point)
+            table = pointwise.requantisation_table(one, target) if one != target else None
+        else:  # to requantise keeps the order of values: of two requantised ones the smaller is the smaller requantised
+            a, b = move.requantised(draft, a, one, target), move.requantised(draft, b, other, target)
+        lo, hi = target.clamp(self.low, self.high)
+        if table is not None:
+            table = np.clip(table.view(target.dtype), lo, hi).view(np.uint8)
+            lo, hi = target.limits
         made = draft.new_tensor(name, self.base_shape, layout, target)
         draft.add(
             Eltwise(
                 self.node, [a, b], made.tensor, kind_=self.kind, ma=by.ma, mb=by.mb, bias=by.bias,
-                requantise=_requantise(by, target, self.low, self.high),
+                requantise=Requantisation(np.array([by.scale], np.float32), by.zero_point, lo, hi, table),
             )
         )  # fmt: skip
         return made
@@ -75,14 +87,10 @@ class Combined(Pending):
 
 
 def _parameters(value: Real | QuantConst) -> Quantisation:
-    if isinstance(value, Real):
-        return value.quantisation
-    return Quantisation(np.float32(value.scale[0]), int(value.zero_point[0]), value.data.dtype.name)
-
-
-def _requantise(by: Multipliers, target: Quantisation, low: float, high: float) -> Requantisation:
-    lo, hi = target.clamp(low, high)
-    return Requantisation(np.array([by.scale], np.float32), by.zero_point, lo, hi)
+    params = value.quantisation
+    if params is None:
+        raise Unsupported("its constant has several scales; quantise it to 8 bits per tensor")
+    return params
 
 
 @operator("Add", "Sub", "Mul")
@@ -100,6 +108,14 @@ def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     if _one_tensor(left, right):
         return [pointwise.extended(draft, node)]
     return [combined(draft, node, *node.input[:2])]
+
+
+@operator("Min", "Max")
+def extreme(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Return the smaller or larger of two tensors, element by element; what depends on one alone is a table."""
+    if len(node.input) == 2 and not _one_tensor(*(draft.value(name) for name in node.input)):
+        return [combined(draft, node, *node.input)]
+    return pointwise.unary(draft, node)
 
 
 def _one_tensor(left: Value, right: Value) -> bool:
@@ -125,8 +141,8 @@ def combined(draft: Draft, node: onnx.NodeProto, first: str, second: str) -> Com
 
 
 def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | QuantConst) -> Combined:
-    """Return the pending sum, difference or product that ``node`` computes."""
-    kind, sign = ("mul", 1) if node.op_type.endswith("Mul") else ("add", -1 if node.op_type == "Sub" else 1)
+    """Return the pending result of both that ``node`` computes."""
+    kind, sign = _KINDS[node.op_type.removeprefix("QLinear")]
     values = [left, right]
     shape = np.broadcast_shapes(values[0].shape, values[1].shape)
     if values[0].shape != shape or not isinstance(values[0], Real):
@@ -143,7 +159,7 @@ def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | Qua
             f"shape {b.shape} broadcast to {a.shape}; the accelerator broadcasts over pixels or over everything"
         )
     return Combined(
-        shape=shape, base_shape=shape, node=node.name, kind=kind, a=a, b=b, sign=sign,
+        shape=shape, node=node.name, kind=kind, a=a, b=b, sign=sign,
         roots=tuple(value.quant.tensor for value in values if isinstance(value, Real)),
     )  # fmt: skip
 
@@ -151,7 +167,7 @@ def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | Qua
 def _operand(draft: Draft, name: str) -> Real | QuantConst:
     value = draft.value(name)
     if isinstance(value, QuantConst):
-        if value.scale.size > 1 or value.data.dtype.name not in ("int8", "uint8"):
+        if value.quantisation is None:
             raise Unsupported(f"its constant {name!r} is {value.data.dtype.name} with {value.scale.size} scales; "
                               "quantise it to 8 bits per tensor")  # fmt: skip
         return value
@@ -201,3 +217,17 @@ def _per_channel(pending: Accumulated, constant: npt.NDArray) -> npt.NDArray[np.
     ):
         raise Unsupported(f"a constant of shape {shape} behind {pending.node!r}; it must be one value per channel")
     return np.broadcast_to(constant.reshape(-1).astype(np.float64), pending.channels)
+
+
+@operator("QLinearAdd", "QLinearMul", domain="com.microsoft")
+def qlinear_binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """A, a_scale, a_zp, B, b_scale, b_zp, y_scale, y_zp; one operand may be constant."""
+    operands: list[Real | QuantConst] = []
+    for index in (0, 3):
+        if isinstance(draft.value(node.input[index]), Const):
+            operands.append(quantise.constant_input(draft, node, index, -1))
+        else:
+            operands.append(quantise.real_input(draft, node, index))
+    dtype = next(value.quant.dtype for value in operands if isinstance(value, Real))
+    result = combination(node, *operands)
+    return quantise.stored(draft, node, result, 6, dtype)

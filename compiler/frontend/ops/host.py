@@ -11,12 +11,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 from compiler.frontend import inputs
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import TensorLayout
+from compiler.frontend.draft import Draft, Pending, Value, operator
 from compiler.frontend.problems import NodeProblem, Unsupported, first_line
-from compiler.frontend.registry import operator
 from compiler.frontend.source import Signature
-from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real, TensorLayout
 from compiler.ir import Host, Tensor
 from sim.host import session
 
@@ -56,7 +54,7 @@ _SOFTMAX = "softmax runs on the CPU at the end of a network, and where it is not
 def softmax_of(x: Real, node: onnx.NodeProto) -> OnHost:
     """Return the pending softmax of ``x``."""
     roots = (x.quant.tensor,)
-    return OnHost(shape=x.shape, base_shape=x.shape, node=node.name, roots=roots, reason=_SOFTMAX)
+    return OnHost(shape=x.shape, node=node.name, roots=roots, reason=_SOFTMAX)
 
 
 def fall_back(draft: Draft, node: onnx.NodeProto, reason: str) -> list[Value]:
@@ -115,7 +113,7 @@ def _pending(draft: Draft, node: onnx.NodeProto, reason: str) -> OnHost:
 
 
 def _on_host(node: onnx.NodeProto, roots: tuple[str, ...], shape: tuple[int, ...], reason: str) -> OnHost:
-    return OnHost(shape=shape, base_shape=shape, node=node.name, roots=roots, reason=reason)
+    return OnHost(shape=shape, node=node.name, roots=roots, reason=reason)
 
 
 def _roots(draft: Draft, node: onnx.NodeProto) -> tuple[str, ...]:

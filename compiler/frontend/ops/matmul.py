@@ -1,16 +1,97 @@
-"""Fully connected layers: Gemm, MatMul and MatMulInteger with constant weights; products of two computed tensors are
-in :mod:`compiler.frontend.ops.products`."""
+"""Fully connected layers: Gemm, MatMul and MatMulInteger with constant weights; products of two computed matrices, as
+attention needs them: scores of queries and keys, sums of values.
+
+Heads that ONNX splits off by Reshape and Transpose lie side by side in memory, as the projection before has left them;
+a product reads them there, and writes its own result so that joining the heads again costs nothing.
+"""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
-from compiler.frontend.draft import Draft, Value
-from compiler.frontend.ops import conv, products
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
+from compiler.frontend.ops import conv, quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import QuantConst, Real
+from compiler.frontend.requantise import requantise, scale_of
+from compiler.frontend.values import Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
+from compiler.ir import Product
+
+_APART, _JOINED = (
+    (0, 1, 2, 3),
+    (0, 2, 1, 3),
+)  #: of (images, heads, rows, columns): heads one after the other, or side by side
+_APART_TURNED, _JOINED_TURNED = (0, 1, 3, 2), (0, 3, 1, 2)  #: the same where memory holds the transposed matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiplied(Pending):
+    """``a`` times ``b``: (..., M, K) and (..., K, N)."""
+
+    a: Real
+    b: Real
+
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
+        """Return one ``ir.Product``."""
+        images, heads = _batch(self.base_shape)
+        a, _, a_joined = _operand(draft, self.a.quant, (images, heads))
+        b, transposed, b_joined = _operand(draft, self.b.quant, (images, heads), turnable=True)
+        joined = b_joined and not transposed
+        rows, columns = self.base_shape[-2:]
+        layout = TensorLayout((images, heads, rows, columns), _JOINED if joined else _APART)
+        if len(self.base_shape) == 4 or not joined:
+            view = self.base_shape
+            layout = TensorLayout(view, layout.perm if len(view) == 4 else tuple(range(len(view))))
+        made = draft.new_tensor(name, self.base_shape, layout, target)
+        shape = (images, rows, heads * columns) if joined else (images * heads, rows, columns)
+        draft.graph.tensors[made.tensor].shape = shape
+        scale = scale_of(np.float32(self.a.quantisation.scale * self.b.quantisation.scale).reshape(1), target.scale)
+        draft.add(
+            Product(
+                self.node, [a, b], made.tensor, heads=heads, joined=(a_joined, b_joined, joined), transposed=transposed,
+                requantise=requantise(scale, target, self.low, self.high),
+            )
+        )  # fmt: skip
+        return made
+
+
+def multiplied(node: onnx.NodeProto, a: Real, b: Real) -> Multiplied:
+    """Return the pending product of two computed tensors."""
+    if len(a.shape) < 2 or len(a.shape) != len(b.shape) or a.shape[:-2] != b.shape[:-2]:
+        raise Unsupported(
+            f"a product of computed tensors of shapes {a.shape} and {b.shape}; their batches must be equal"
+        )
+    if a.shape[-1] != b.shape[-2]:
+        raise Unsupported(f"shapes {a.shape} and {b.shape} do not fit")
+    shape = (*a.shape[:-1], b.shape[-1])
+    roots = tuple(dict.fromkeys((a.quant.tensor, b.quant.tensor)))
+    return Multiplied(shape=shape, node=node.name, roots=roots, a=a, b=b)
+
+
+def _batch(shape: Shape) -> tuple[int, int]:
+    """Return the images and heads."""
+    batch = shape[:-2]
+    return math.prod(batch[:-1]), batch[-1] if batch else 1
+
+
+def _operand(
+    draft: Draft, quant: Quant, batch: tuple[int, int], *, turnable: bool = False
+) -> tuple[str, bool, bool]:  # fmt: skip
+    """Return the tensor in memory, whether it holds the transposed matrix, and whether heads lie side by side. Data
+    moves only if it lies in none of the ways that the accelerator reads."""
+    (images, heads), (rows, columns) = batch, quant.shape[-2:]
+    view, quant = (images, heads, rows, columns), draft.dense(quant)
+    ways = [(_JOINED, False, True), (_APART, False, False)]
+    ways += [(_JOINED_TURNED, True, True), (_APART_TURNED, True, False)] if turnable else []
+    for perm, turned, joined in ways:
+        if quant.layout.same_order(TensorLayout(view, perm)):
+            inner = (columns, rows) if turned else (rows, columns)
+            shape = (images, inner[0], heads * inner[1]) if joined else (images * heads, *inner)
+            return draft.reshaped(quant.tensor, shape), turned, joined
+    plain = draft.relayout(quant, TensorLayout.plain(quant.shape))
+    return draft.reshaped(plain, (images * heads, rows, columns)), False, False
+
 
 _POINTWISE = conv.Window((1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
 
@@ -21,7 +102,7 @@ def matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     x = draft.real(node.input[0])
     other = draft.value(node.input[1])
     if isinstance(other, Real):
-        return [products.multiplied(node, x, other)]
+        return [multiplied(node, x, other)]
     return [product(node, x, conv.weights_of(draft, node.input[1]))]
 
 
@@ -73,8 +154,45 @@ def product(
         bias = np.zeros(channels, np.int64), np.zeros(channels)
     shape = (*x.shape[:-1], channels)
     return conv.Accumulated(
-        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=True,
+        shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=True,
         weights=data.T[:, None, None, :], weight_zero_point=zero_point,
         scale=(np.float32(x.quantisation.scale) * scale * alpha).astype(np.float32),
         bias=bias[0], real_bias=bias[1], window=_POINTWISE,
     )  # fmt: skip
+
+
+@operator("Attention")
+def attention(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Refused: scores and weights of keys lie inside the node in float, and nothing says in which 8-bit steps the
+    accelerator could store them."""
+    raise Unsupported(
+        "its scores and softmax are inside the node in float; export with opset 22 or earlier, so that they are MatMul "
+        "and Softmax, and quantise that model"
+    )
+
+
+@operator("QLinearMatMul")
+def qlinear_matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """a, a_scale, a_zp, b, b_scale, b_zp, y_scale, y_zp."""
+    x = quantise.real_input(draft, node, 0)
+    if isinstance(draft.value(node.input[3]), Quant):
+        made: Pending = multiplied(node, x, quantise.real_input(draft, node, 3))
+    else:
+        made = product(node, x, quantise.constant_input(draft, node, 3, -1))
+    return quantise.stored(draft, node, made, 6, x.quant.dtype)
+
+
+@operator("QGemm", domain="com.microsoft")
+def qgemm(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """A, a_scale, a_zp, B, b_scale, b_zp, C, y_scale, y_zp."""
+    given = attributes(node)
+    if given.get("transA", 0):
+        raise Unsupported("transA with an operand computed at run time; transpose it before")
+    if len(node.input) < 8 or not node.input[7]:
+        raise Unsupported("a float result; give it y_scale and y_zero_point")
+    x = quantise.real_input(draft, node, 0)
+    weights = quantise.constant_input(draft, node, 3, 0 if given.get("transB", 0) else -1)
+    weights = weights.transposed((1, 0)) if given.get("transB", 0) else weights
+    bias = conv.bias_of(draft, node, 6, weights.shape[1])
+    result = product(node, x, weights, bias, np.float32(given.get("alpha", 1.0)))
+    return quantise.stored(draft, node, result, 7, x.quant.dtype)

@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.inputs import transposed_axes
-from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import Const, Float, Padding, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import (
+    NHWC,
+    Const,
+    Float,
+    Padding,
+    Quant,
+    QuantConst,
+    Quantisation,
+    Real,
+    Shape,
+    TensorLayout,
+)
 from compiler.ir import Concat, Pad, Table
 
 MOVES = pointwise.MOVES
@@ -161,9 +170,7 @@ class Joined(Pending):
         sources = []
         for part in self.parts:
             tensor = draft.relayout(part.quant, TensorLayout(part.shape, layout.perm))
-            if part.quantisation != target:
-                tensor = _requantised(draft, tensor, part.quantisation, target)
-            sources.append(tensor)
+            sources.append(requantised(draft, tensor, part.quantisation, target))
         axis = layout.perm.index(self.axis)
         if (self.low, self.high) == (-np.inf, np.inf):
             made = draft.new_tensor(name, shape, layout, target)
@@ -179,8 +186,10 @@ class Joined(Pending):
         return made
 
 
-def _requantised(draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
-    """Return the IR tensor ``tensor`` stored with other parameters, between tensors of ONNX."""
+def requantised(draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
+    """Return the IR tensor ``tensor`` stored with the parameters ``target``, between tensors of ONNX."""
+    if source == target:
+        return tensor
     before = draft.graph.tensors[tensor]
     if before.data is not None:
         stored = pointwise.requantisation_table(source, target)[before.data.view(np.uint8)]
@@ -209,9 +218,9 @@ def concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 def _part(draft: Draft, name: str) -> Real:
     """Return a dequantised tensor, or a constant in memory."""
     value = draft.value(name)
-    if not isinstance(value, QuantConst) or value.scale.size > 1 or value.data.dtype.name not in ("int8", "uint8"):
+    params = value.quantisation if isinstance(value, QuantConst) else None
+    if not isinstance(value, QuantConst) or params is None:
         return draft.real(name)
-    params = Quantisation(np.float32(value.scale[0]), int(value.zero_point[0]), value.data.dtype.name)
     shape = value.data.shape
     tensor = draft.new_constant(f"{name}:constant", value.data, params)
     return Real(Quant(tensor, shape, TensorLayout.plain(shape), params.dtype), params, name)
@@ -223,7 +232,7 @@ def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     roots = tuple(dict.fromkeys(part.quant.tensor for part in parts))
-    return Joined(shape=tuple(shape), base_shape=tuple(shape), node=node.name, roots=roots, parts=parts, axis=axis)
+    return Joined(shape=tuple(shape), node=node.name, roots=roots, parts=parts, axis=axis)
 
 
 @operator("Pad")
@@ -288,10 +297,7 @@ def padded_as(draft: Draft, value: Real, target: Quantisation, name: str, node: 
     be a multiple of its first scale."""
     quant, padding = value.quant, value.quant.padding
     assert padding is not None
-    top, left, bottom, right = padding.pads
-    n, c, h, w = quant.shape
-    inner = dataclasses.replace(quant, shape=(n, c, h - top - bottom, w - left - right), padding=None)
-    source = _requantised(draft, draft.image(inner), value.quantisation, target)
+    source = requantised(draft, draft.image(quant.inner), value.quantisation, target)
     made = draft.new_tensor(name, quant.shape, TensorLayout(quant.shape, NHWC), target)
     draft.add(Pad(node, [source], made.tensor, pads=padding.pads, value=target.stored(padding.amount) % 256))
     return made

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
+from compiler.frontend.draft import Draft, Pending, Value, operator
 from compiler.frontend.problems import Unsupported, first_line
-from compiler.frontend.registry import operator
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Table
@@ -25,7 +24,7 @@ _UNARY = (
     "Mish", "Neg", "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
     "ThresholdedRelu",
 )  # fmt: skip
-_WITH_CONSTANT = ("Div", "Max", "Min", "PRelu", "Pow")
+_WITH_CONSTANT = ("Div", "PRelu", "Pow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +40,7 @@ class Pointwise(Pending):
 
 def identity(x: Real, node: str) -> Pointwise:
     """``x`` itself, to be stored with other parameters."""
-    return Pointwise(shape=x.shape, base_shape=x.shape, node=node, roots=(x.quant.tensor,), x=x)
+    return Pointwise(shape=x.shape, node=node, roots=(x.quant.tensor,), x=x)
 
 
 def tabulated(draft: Draft, x: Real, node: str, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
@@ -100,7 +99,7 @@ def extended(draft: Draft, node: onnx.NodeProto) -> Pointwise:
             raise Unsupported("it combines several tensors; the accelerator adds and multiplies two at a time")
         root, result_shape = found, shape
     assert root is not None
-    return Pointwise(shape=result_shape, base_shape=result_shape, node=node.name, roots=(root.quant.tensor,), x=root)
+    return Pointwise(shape=result_shape, node=node.name, roots=(root.quant.tensor,), x=root)
 
 
 @operator(*_UNARY, *_WITH_CONSTANT)

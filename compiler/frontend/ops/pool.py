@@ -6,13 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, TensorLayout
-from compiler.frontend.ops import conv, move, written_norm
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
+from compiler.frontend.ops import conv, move, quantise, written_norm
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
 from compiler.frontend.requantise import pool_bias, requantise
-from compiler.frontend.values import Quant, Quantisation, Real
+from compiler.frontend.values import NHWC, Quant, Quantisation, Real, TensorLayout
 from compiler.ir import Pool
 
 
@@ -36,8 +34,7 @@ class Pooled(Pending):
         if bias:
             how.zero_point = 0
         shape = self.base_shape
-        layout = TensorLayout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
-        made = draft.new_tensor(name, shape, layout, target)
+        made = draft.new_tensor(name, shape, TensorLayout.image(shape), target)
         draft.add(
             Pool(
                 self.node, [source], made.tensor, kind_=self.kind, kernel=self.window.kernel,
@@ -60,10 +57,8 @@ def pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
     """Return the pending result of a MaxPool or AveragePool node on ``x``."""
-    if len(x.shape) not in (3, 4):
-        raise Unsupported(f"{len(x.shape) - 2}-dimensional pooling; the accelerator has one and two dimensions")
+    size = conv.image_size(x, f"{len(x.shape) - 2}-dimensional pooling; the accelerator has one and two dimensions")
     given = attributes(node)
-    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
     slide = conv.window(node, tuple(given["kernel_shape"]), size)
     if slide.dilations != (1, 1):
         raise Unsupported(f"dilations {slide.dilations} of a pool; the accelerator has dense windows only")
@@ -75,7 +70,7 @@ def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
     slide = _reaching(slide, size, (height, width), include)
     shape = (*x.shape[:2], height, width) if len(x.shape) == 4 else (*x.shape[:2], width)
     return Pooled(
-        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x, window=slide,
+        shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x, window=slide,
         count_include_pad=include, bias_first=kind == "avg",
     )  # fmt: skip
 
@@ -102,12 +97,10 @@ def global_pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
     """Return the pending pool over all of NCHW (or NCL) ``x``."""
-    if len(x.shape) not in (3, 4):
-        raise Unsupported(f"a global pool of a tensor of rank {len(x.shape)}")
-    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
+    size = conv.image_size(x, f"a global pool of a tensor of rank {len(x.shape)}")
     shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
     return Pooled(
-        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x,
+        shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x,
         window=conv.Window(size, size, (0, 0, 0, 0), (1, 1)),
     )  # fmt: skip
 
@@ -141,3 +134,17 @@ def _original(x: Real, channel: int) -> list[int]:
     sizes = [x.shape[0], *[1] * (len(x.shape) - 1)]
     sizes[channel] = x.shape[1]
     return sizes
+
+
+@operator("QLinearAveragePool", "QLinearGlobalAveragePool", domain="com.microsoft")
+def qlinear_pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """X, x_scale, x_zp, y_scale, y_zp; NCHW, or NHWC with ``channels_last``."""
+    x = quantise.real_input(draft, node, 0)
+    last = bool(attributes(node).get("channels_last", 0))
+    if last:
+        x = Real(move.reshape_all(draft, x.quant, (("transpose", (0, 3, 1, 2)),)), x.quantisation, x.name)
+    result = over_image(node, x) if "Global" in node.op_type else pooled(node, x)
+    if last:
+        shape = tuple(result.shape[axis] for axis in NHWC)
+        result = dataclasses.replace(result, shape=shape, reshapes=(("transpose", NHWC),))
+    return quantise.stored(draft, node, result, 3, x.quant.dtype)

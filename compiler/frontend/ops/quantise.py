@@ -1,13 +1,13 @@
-"""QuantizeLinear and DequantizeLinear: where real numbers become 8-bit tensors and back."""
+"""QuantizeLinear and DequantizeLinear: where real numbers become 8-bit tensors and back; and the QOperator form, whose
+operators carry the quantisation of their inputs and output."""
 
 import numpy as np
 import onnx
 
 from compiler.frontend import inputs
-from compiler.frontend.draft import Draft, Pending, Value
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import host, move, pointwise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
 
@@ -122,3 +122,45 @@ def _reshaped(draft: Draft, value: Pending, made: Quant, name: str) -> Quant:
     elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(result.dtype))
     draft.source.signatures[name] = Signature(elem_type, result.shape)
     return result
+
+
+def real_input(draft: Draft, node: onnx.NodeProto, index: int) -> Real:
+    """Return the 8-bit input ``index`` of an operator that carries its scale and zero point as the next two."""
+    scale = draft.constant(node, index + 1, "scale")
+    assert scale is not None
+    return real_view(draft, node.input[index], scale, draft.constant(node, index + 2, "zero point"))
+
+
+def constant_input(draft: Draft, node: onnx.NodeProto, index: int, axis: int) -> QuantConst:
+    """Return the same of a constant, which may have a scale for each index of ``axis``."""
+    value = draft.value(node.input[index])
+    scale, zero = draft.constant(node, index + 1, "scale"), draft.constant(node, index + 2, "zero point")
+    assert scale is not None
+    if not isinstance(value, Const):
+        raise Unsupported(f"its weights {node.input[index]!r} are computed at run time; they must be constants")
+    flat = scale.astype(np.float32).reshape(-1)
+    points = np.zeros(1, value.array.dtype) if zero is None else zero.reshape(-1)
+    points = np.broadcast_to(points, flat.shape) if points.size == 1 else points
+    return QuantConst(value.array, flat, points, axis % value.array.ndim if flat.size > 1 else None)
+
+
+def stored(draft: Draft, node: onnx.NodeProto, value: Pending, index: int, dtype: str) -> list[Value]:
+    """Return the 8-bit result of ``node``, whose scale and zero point are its inputs from ``index`` on; of ``dtype`` if
+    there is no zero point to tell."""
+    scale, zero = draft.constant(node, index, "scale"), draft.constant(node, index + 1, "zero point")
+    assert scale is not None
+    return [quantised(draft, value, quantisation(scale, zero, dtype if zero is None else zero.dtype.name), node)]
+
+
+@operator("QLinearSigmoid", "QLinearLeakyRelu", domain="com.microsoft")
+def qlinear_unary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """X, x_scale, x_zp, y_scale, y_zp."""
+    x = real_input(draft, node, 0)
+    return stored(draft, node, pointwise.identity(x, node.name), 3, x.quant.dtype)
+
+
+@operator("QLinearConcat", domain="com.microsoft")
+def qlinear_concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """y_scale, y_zp, then (tensor, scale, zp) for each part."""
+    parts = tuple(real_input(draft, node, index) for index in range(2, len(node.input), 3))
+    return stored(draft, node, move.joined(node, parts, attributes(node)["axis"]), 0, parts[0].quant.dtype)

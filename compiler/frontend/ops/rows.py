@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import TensorLayout
-from compiler.frontend.ops import host
+from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
+from compiler.frontend.ops import host, quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import Float, Quant, Quantisation, Real
+from compiler.frontend.values import Float, Quant, Quantisation, Real, TensorLayout
 from compiler.ir import LayerNorm, Requantisation, Softmax
 from hw.contract.row_function import EXPONENTS
 
@@ -145,7 +143,7 @@ def softmax_of(node: onnx.NodeProto, x: Real) -> Pending:
     axis = attributes(node).get("axis", -1) % len(x.shape)
     if axis != len(x.shape) - 1 or not 1 < x.shape[-1] <= _LONGEST_ROW:
         return host.softmax_of(x, node)
-    return RowSoftmax(shape=x.shape, base_shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x)
+    return RowSoftmax(shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x)
 
 
 def _read_again(draft: Draft, name: str) -> bool:
@@ -181,6 +179,15 @@ def normalised(
         for given, default in ((gamma, 1.0), (beta, 0.0))
     )
     return Normalised(
-        shape=x.shape, base_shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, gamma=scale, beta=bias,
+        shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, gamma=scale, beta=bias,
         epsilon=epsilon,
     )  # fmt: skip
+
+
+@operator("QLinearSoftmax", domain="com.microsoft")
+def qlinear_softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """X, x_scale, x_zp, y_scale, y_zp; on the CPU if nothing but the end of the network reads it."""
+    x, readers = quantise.real_input(draft, node, 0), draft.source.consumers.get(node.output[0], [])
+    midst = any(draft.source.consumers.get(name) for reader in readers for name in reader.output)
+    result = softmax_of(node, x) if midst else host.softmax_of(x, node)
+    return quantise.stored(draft, node, result, 3, x.quant.dtype)

@@ -4,12 +4,10 @@ import dataclasses
 
 import onnx
 
-from compiler.frontend.draft import Draft, Value
-from compiler.frontend.layout import Shape, TensorLayout
+from compiler.frontend.draft import Draft, Value, attributes, operator
 from compiler.frontend.ops.move import own_axes
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import Const, Quant, Quantisation, Real
+from compiler.frontend.values import Const, Quant, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Slice
 
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.draft import Draft, Pending, Value
+from compiler.frontend.draft import Draft, Pending, Value, attributes
 from compiler.frontend.ops import rows
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.registry import attributes
 from compiler.frontend.source import OnnxSource
 from compiler.frontend.values import Real
 
@@ -169,7 +168,7 @@ def continued(node: onnx.NodeProto, value: Inner) -> list[Value]:
 
 def _inner(node: onnx.NodeProto, x: Real, match: _Match) -> Inner:
     shape = (*x.shape[:-1], 1) if match.roles[node.output[0]] in _ONE_PER_ROW else x.shape
-    return Inner(shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), x=x, match=match)
+    return Inner(shape=shape, node=node.name, roots=(x.quant.tensor,), x=x, match=match)
 
 
 def _same_value(source: OnnxSource, name: str, other: str) -> bool:

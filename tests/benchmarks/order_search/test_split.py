@@ -9,7 +9,7 @@ from benchmarks.order_search.price import ChipModel, OrderPrice
 from benchmarks.order_search.split import SplitError, SplitOperator, pays_by_price, split, split_operator
 from compiler.order.dimensions import CHANNELS, FRAMES, HEIGHT, RULES, WIDTH, SlidingWindow
 from compiler.order.graph import OperatorNode
-from compiler.order.least_memory import least_peak_order
+from compiler.order.greedy import least_peak_order
 from compiler.order.residency import peak_bytes, threshold
 from compiler.order.search import SearchLimits, search_order
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compiler import ir, reference
-from compiler.frontend.permutes import merge_permutes
+from compiler.frontend.importer import merge_permutes
 from tests.support.graphs import GraphBuilder, random_inputs
 
 

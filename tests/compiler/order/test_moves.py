@@ -3,8 +3,8 @@ import random
 import pytest
 
 from benchmarks.order_examples import two_orders
+from compiler.order.annealing import neighbours, random_move
 from compiler.order.graph import OperatorNode, OrderGraph
-from compiler.order.moves import neighbours, random_move
 from compiler.order.orders import every_order
 from tests.support.order_graphs import random_graph
 

@@ -5,11 +5,11 @@ import networkx as nx
 import pytest
 
 from benchmarks.order_examples import seventy_orders, two_orders
+from benchmarks.order_search.depth_first import depth_first
 from compiler.order.graph import OperatorNode, OrderGraph
 from compiler.order.orders import (
     completions,
     count,
-    depth_first,
     every_order,
     has_choice,
     random_order,

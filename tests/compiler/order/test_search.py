@@ -4,12 +4,12 @@ from collections import Counter
 import pytest
 
 from benchmarks.order_examples import seventy_orders
+from benchmarks.order_search.depth_first import depth_first
 from benchmarks.order_search.price import ChipModel, OrderPrice
 from compiler.order.graph import OperatorNode, OrderGraph
-from compiler.order.greedy import critical_path_order, critical_paths, greedy_order
-from compiler.order.least_memory import least_peak_order
+from compiler.order.greedy import critical_path_order, critical_paths, greedy_order, least_peak_order
 from compiler.order.mcts import TreeSearch
-from compiler.order.orders import count, depth_first, every_order
+from compiler.order.orders import count, every_order
 from compiler.order.residency import peak_bytes
 from compiler.order.search import SearchLimits, search_order
 from tests.support.order_graphs import random_graph

@@ -278,7 +278,7 @@ def _places(tasks: Iterable) -> dict:
 #: Modules of the back end, the function that they call, and how it is noted.
 _WATCHED: tuple[tuple[tuple[str, ...], str, Noting], ...] = (
     (("tiling.conv_search",), "_tilings", _tilings),
-    (("tiling.conv_cost", "kernels.max_pool"), "tile_load_cycles", _returned("channel loads")),
+    (("tiling.conv_search", "kernels.max_pool"), "tile_load_cycles", _returned("channel loads")),
     (("kernels.conv",), "best_tiling", _returned("tilings")),
     (("objects.step_object",), "step_jobs", _programmed),
     (("objects.step_object", "kernels.region", "kernels.conv"), "schedule", _scheduled),

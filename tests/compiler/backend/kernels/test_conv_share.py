@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from compiler.backend.kernels.conv_share import row_bands
+from compiler.backend.kernels.conv_work import row_bands
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.contract.isa import INSN_BYTES, Insn, Op

@@ -23,6 +23,20 @@ def test_eltwise(kind, b_shape, dtype, params):
 
 
 @both
+@pytest.mark.parametrize("kind", ["min", "max"])
+@pytest.mark.parametrize("b_shape", [(2, 9, 7, 13), (2, 1, 1, 13), (1, 1, 1, 1)])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_smaller_and_larger(kind, b_shape, dtype, params):
+    build = GraphBuilder(sum(b_shape))
+    a, b = build.input((2, 9, 7, 13), dtype), build.input(b_shape, dtype)
+    tensors = build.graph.tensors
+    tensors[b].zero_point, tensors[b].scale = tensors[a].zero_point, tensors[a].scale
+    y = build.eltwise(kind, a, b, table=True)
+    build.output(build.eltwise("add", build.table(y), a))
+    check(build.graph, params)
+
+
+@both
 def test_eltwise_with_a_constant_and_with_itself(params):
     build = GraphBuilder(3)
     rng = np.random.default_rng(3)

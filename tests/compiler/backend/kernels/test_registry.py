@@ -5,11 +5,9 @@ import pytest
 from compiler import ir
 from compiler.backend.kernels.conv import ConvKernel
 from compiler.backend.kernels.eltwise import EltwiseKernel
-from compiler.backend.kernels.host import HostKernel
 from compiler.backend.kernels.max_pool import MaxKernel
-from compiler.backend.kernels.move import MoveKernel
-from compiler.backend.kernels.pad import PadKernel
-from compiler.backend.kernels.registry import KERNELS, KernelContext, kernel_for
+from compiler.backend.kernels.move import MoveKernel, PadKernel
+from compiler.backend.kernels.registry import KERNELS, HostKernel, KernelContext, kernel_for
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.step import ModelStep

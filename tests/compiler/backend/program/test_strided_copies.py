@@ -3,8 +3,7 @@
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from compiler.backend.program.copies import CopyLoop, copy_fields
-from compiler.backend.program.strided_copies import merge, tiles
+from compiler.backend.program.copies import CopyLoop, copy_fields, merge, tiles
 
 
 @settings(max_examples=60)

@@ -10,9 +10,8 @@ from compiler.backend.layers.lower import lower
 from compiler.backend.layers.vec_params import PARAMS_SLOTS
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.backend.tiling.conv_geometry import geometry, pixel_tiles
 from compiler.backend.tiling.conv_search import best_tiling
-from compiler.backend.tiling.conv_tiling import TilingContext
+from compiler.backend.tiling.conv_tiling import TilingContext, geometry, pixel_tiles
 from hw.contract.isa import Segment
 from hw.contract.params import PRESETS, SocParams, preset
 from tests.support.graphs import GraphBuilder

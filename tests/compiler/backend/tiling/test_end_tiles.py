@@ -3,8 +3,7 @@
 from hypothesis import given, strategies as st
 
 from compiler.backend.layers.layer import ChannelTile
-from compiler.backend.tiling.conv_geometry import PixelTile
-from compiler.backend.tiling.end_tiles import ENDS, split, split_ends
+from compiler.backend.tiling.conv_tiling import ENDS, PixelTile, split, split_ends
 
 SIDES = st.integers(1, 9)
 

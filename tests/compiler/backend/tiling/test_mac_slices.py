@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 from hypothesis import given, strategies as st
 
-from compiler.backend.tiling.mac_slices import mac_slices
+from compiler.backend.tiling.conv_tiling import mac_slices
 
 
 def _visited(blocks, steps, first=0, act=0):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from compiler.frontend.problems import UnsupportedModel
 from compiler.frontend.requantise import add_multipliers
 from compiler.frontend.values import Quantisation
 from tests.support.golden_check import check_model, kinds
@@ -101,3 +102,55 @@ def test_residual_block_with_different_layers():
     right = net.dq(net.q(net.conv(x, 0.031, (8, 4, 1, 1)), 0.7, -4), 0.7, -4)
     graph = check_model(net.model(net.q(net.node("Add", [left, right]), 1.1, 1)))
     assert kinds(graph) == ["conv", "conv", "eltwise"]
+
+
+EXTREMES = ["Min", "Max"]
+TARGETS = [((0.031, 3), (0.031, 3), (0.031, 3)), ((0.031, 3), (0.031, 3), (0.05, -7)), ((0.5, 0), (0.3, -5), (0.4, 7))]
+
+
+@pytest.mark.parametrize("op", EXTREMES)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("stored", TARGETS)
+def test_smaller_and_larger_are_exact(op, dtype, stored):
+    *operands, target = [(scale, zero % 256 if dtype == "uint8" else zero) for scale, zero in stored]
+    graph = check_model(sandwich(op, [(SHAPE, *one) for one in operands], target, dtype=dtype), exact=True)
+    tables = sum(one != target for one in operands) if operands[0] != operands[1] else 0
+    assert kinds(graph) == ["table"] * tables + ["eltwise"]
+
+
+@pytest.mark.parametrize("op", EXTREMES)
+@pytest.mark.parametrize("small", [(1, 6, 1, 1), (1, 1, 1, 1)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_smaller_and_larger_with_broadcast(op, small, swapped):
+    shapes = [small, SHAPE] if swapped else [SHAPE, small]
+    check_model(sandwich(op, [(shapes[0], 0.04, 3), (shapes[1], 0.03, -5)], (0.035, 7)), exact=True)
+
+
+@pytest.mark.parametrize("op", EXTREMES)
+def test_a_clamp_behind_the_smaller_or_larger_is_part_of_it(op):
+    net = Net()
+    a, b = (net.dq(net.input(SHAPE, name=name), 0.04, 3) for name in ("a", "b"))
+    for scale in (0.04, 0.05):
+        graph = check_model(net.model(net.q(net.node("Relu", [net.node(op, [a, b])]), scale, 3)), exact=True)
+        assert kinds(graph) == ["eltwise"]
+
+
+@pytest.mark.parametrize("op", EXTREMES)
+def test_smaller_and_larger_of_a_constant(op):
+    net = Net()
+    x, constant = net.dq(net.input(SHAPE), 0.0371, 3), net.dq(net.const(net.array((6, 1, 1))), 0.0193, -5)
+    graph = check_model(net.model(net.q(net.node(op, [x, constant]), 0.0371, 3)), exact=True)
+    assert kinds(graph) == ["eltwise"]  # the constant is requantised by the compiler
+
+
+@pytest.mark.parametrize("op", EXTREMES)
+def test_smaller_and_larger_of_one_tensor_are_a_table(op):
+    net = Net()
+    x = net.dq(net.input(SHAPE), 0.0371, 3)
+    model = net.model(net.q(net.node(op, [x, net.const(0.5, np.float32)]), 0.0422, 7))
+    assert kinds(check_model(model, exact=True)) == ["table"]
+
+
+def test_three_tensors_are_too_many():
+    with pytest.raises(UnsupportedModel, match="two at a time"):
+        check_model(sandwich("Max", [(SHAPE, 0.03, 0), (SHAPE, 0.04, 0), (SHAPE, 0.05, 0)], (0.05, 0)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.frontend.layout import TensorLayout
+from compiler.frontend.values import TensorLayout
 from tests.support.golden_check import check_model, kinds
 from tests.support.onnx_models import Net
 

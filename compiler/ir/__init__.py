@@ -1,0 +1,31 @@
+"""The compiler's intermediate representation: a graph of quantised tensors, and the operators the accelerator runs."""
+
+from compiler.ir.graph import CompileError, GoldenRule, Graph, Operation, Port, Requantisation, Tensor, TensorValue
+from compiler.ir.moves import Concat, Host, Pad, Permute, Reshape, Slice
+from compiler.ir.products import Conv, Pool, Product
+from compiler.ir.vector import BINARY, Eltwise, LayerNorm, Softmax, Table
+
+__all__ = [
+    "BINARY",
+    "CompileError",
+    "Concat",
+    "Conv",
+    "Eltwise",
+    "GoldenRule",
+    "Graph",
+    "Host",
+    "LayerNorm",
+    "Operation",
+    "Pad",
+    "Permute",
+    "Pool",
+    "Port",
+    "Product",
+    "Requantisation",
+    "Reshape",
+    "Slice",
+    "Softmax",
+    "Table",
+    "Tensor",
+    "TensorValue",
+]  # fmt: skip
