@@ -17,8 +17,8 @@ from sim.accesses import (
     refused,
 )
 from sim.instruction_runs import InstructionRun, as_runs
+from sim.model.engine import SocModel
 from sim.model.registers import RegisterModel
-from sim.model.soc import SocModel
 
 _SLICE = 100_000  #: cycles between two calls of ``progress``
 

@@ -14,8 +14,7 @@ from hw.contract.regs import (
     global_reg,
 )
 from hw.contract.timing import COUNTER_READ
-from sim.model.engine import EngineModel
-from sim.model.soc import SocModel
+from sim.model.engine import EngineModel, SocModel
 
 _WORD = 0xFFFFFFFF
 _BASE = _WORD & -JOB.size
