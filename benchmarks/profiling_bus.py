@@ -24,7 +24,7 @@ class ModuleTime:
 
 
 class ProfilingBus(CompiledBus):
-    """Is a :class:`sim.rtl.native.bus.NativeBus` that counts evaluations, and is slower."""
+    """Is a :class:`sim.rtl.CompiledBus` over the native simulator that counts evaluations, and is slower."""
 
     def __init__(self, params: SocParams, make: Callable[[], SimTop], *, source: str | None = None) -> None:
         super().__init__(params, library(recipe(make, params, profile=True), source=source))

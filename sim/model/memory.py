@@ -115,9 +115,9 @@ class MemoryModel:
             self._carriers[number].given_up(time)
 
     # -- what the memory is like -----------------------------------------------------------------------------
-    def set_timing(self, params: SocParams) -> None:
-        """Give the DRAM the latency, the row miss and the bandwidth of ``params`` from now on."""
-        self.core.call.set_timing(self._address, params.dram_latency, params.dram_row_miss, params.dram_bandwidth)
+    def set_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
+        """Give the DRAM this timing from now on."""
+        self.core.call.set_timing(self._address, latency, row_miss, bandwidth)
 
     def set_fault(self, now: int, kind: int, base: int, last: int, begin: int, end: int) -> None:
         """Let the DRAM fail from cycle ``begin`` to before ``end`` with this ``kind``; ``base`` to ``last`` are

@@ -36,17 +36,17 @@ def open_bus(
     if backend == "pysim":
         return PysimBus(make(), costs=costs, vcd=vcd, progress=progress)
     if backend == "cxxrtl":
-        from sim.rtl.cxxrtl import CxxrtlBus
+        from sim.rtl.cxxrtl import cxxrtl_bus
 
-        return CxxrtlBus(params, make, costs=costs, vcd=vcd, progress=progress, source=design_digest(params))
+        return cxxrtl_bus(params, make, costs=costs, vcd=vcd, progress=progress, source=design_digest(params))
     if vcd is not None:
         raise BuildError(
             f"the backend native writes no waveforms ({vcd}): use --backend cxxrtl, which needs the dev extra "
             "(make setup, or pip install 'caesura[dev]'), or --backend pysim, which is slow"
         )
-    from sim.rtl.native.bus import NativeBus
+    from sim.rtl.native.build import native_bus
 
-    return NativeBus(params, make, costs=costs, progress=progress, source=design_digest(params))
+    return native_bus(params, make, costs=costs, progress=progress, source=design_digest(params))
 
 
 def is_built(params: SocParams) -> bool:
