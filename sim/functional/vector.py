@@ -9,15 +9,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.isa import (
-    RECORD_BYTES,
-    TABLE_BYTES,
-    VEC_CHANNEL_BYTES,
-    WIDE_BYTES,
-    WIDE_TABLE_BYTES,
-    Op,
-    VecOp,
-)
+from hw.contract.isa import RECORD_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES, WIDE_BYTES, WIDE_TABLE_BYTES, Op, VecOp
 from hw.contract.job import Fault
 from hw.contract.spaces import Space
 from sim.functional.checked import CheckedMemories
