@@ -11,10 +11,11 @@ from hw.contract.regs import EngineState
 from hw.contract.timing import SETTLED
 from hw.control.body_end import end_states
 from hw.control.decode import Decoder, field_bits
-from hw.control.descriptor import HEADER_BITS, JOB_FAULT, word_of
 from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
 from hw.control.signatures import (
+    HEADER_BITS,
+    JOB_FAULT,
     SEMAPHORE_GROUP,
     Dispatch,
     EndedJob,
@@ -23,6 +24,7 @@ from hw.control.signatures import (
     LoadedJobs,
     SemaphoreSetup,
     Slots,
+    word_of,
 )
 from hw.interfaces import PC, BusReadPort
 

@@ -6,9 +6,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.contract.job import JobFlag
 from hw.contract.params import SocParams
-from hw.control.descriptor import HEADER_BITS, HeaderRead, SegmentRead, member, word_of
 from hw.control.fetch import InstructionFetch
-from hw.control.signatures import EVENT_BITS, JOB_INFO, EventWait
+from hw.control.signatures import EVENT_BITS, HEADER_BITS, JOB_INFO, EventWait, HeaderRead, SegmentRead, member, word_of
 from hw.interfaces import ADDR, PC
 
 _HEADER = 5  # 64-bit words of the descriptor's header that are in use

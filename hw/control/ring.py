@@ -9,15 +9,17 @@ from amaranth.lib.wiring import In, Out
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
 from hw.contract.job import JOB, JOB_MAGIC, SEMAPHORES, Fault, JobFlag
 from hw.contract.params import SocParams
-from hw.control.descriptor import (
+from hw.control.fetch import burst_words
+from hw.control.signatures import (
     HEADER_BITS,
     HEADER_WORDS,
     SEGMENT,
+    JobRingControl,
+    Slots,
+    StoredJobs,
     member,
     word_of,
 )
-from hw.control.fetch import burst_words
-from hw.control.signatures import JobRingControl, Slots, StoredJobs
 from hw.interfaces import ADDR, PC, BusReadPort
 
 BURSTS = 32  #: bursts in flight

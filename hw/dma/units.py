@@ -11,8 +11,7 @@ from hw.contract.isa import Lv0Space, Lv0View
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
 from hw.contract.timing import RUNS_AHEAD
-from hw.dma.fifo import StreamFifo
-from hw.dma.layouts import run_layout
+from hw.dma.layouts import StreamFifo, run_layout
 from hw.dma.planner import Forbidden, MemorySize, Planner
 from hw.dma.realign import Realign
 from hw.dma.sink import BUS_SINK_TAG, LV0_TAG, BusSink, Lv0Sink, ScratchpadSink

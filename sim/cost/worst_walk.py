@@ -10,21 +10,12 @@ from dataclasses import dataclass, replace
 
 from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.params import SocParams
-from hw.contract.timing import (
-    ABANDON,
-    DRAINED,
-    FETCH_AHEAD,
-    FETCH_BURST_BYTES,
-    GRANT,
-    ISSUE,
-    POINT,
-    TO_HEAD,
-    UNIT_IN_FLIGHT,
-)
+from hw.contract.timing import FETCH_AHEAD, FETCH_BURST_BYTES, UNIT_IN_FLIGHT
 from sim.c_library import structure
 from sim.cost.backlog import Step
 from sim.cost.c_walks import address, c_walk, integers
 from sim.cost.dram import WorstDram
+from sim.cost.overheads import ABANDON, DRAINED, GRANT, ISSUE, POINT, QUEUE
 from sim.cost.rivals import Rivals, lost
 from sim.cost.shapes import VecShape, placed_shape
 from sim.cost.units import UnitTime, rivalry, worst_time
@@ -95,7 +86,7 @@ class WorstWalks:
         self._walk = c_walk("walk")
         self._work, self._steps = _LongestWork(params), _StepColumns(params)
         self._machine = _Machine(
-            params.unit_queue_depth + 1, _fetched_together(params), UNIT_IN_FLIGHT, ISSUE, TO_HEAD, GRANT
+            params.unit_room, _fetched_together(params), UNIT_IN_FLIGHT, ISSUE.worst, QUEUE.worst, GRANT.worst
         )
         self._shared: dict[tuple, UnitTime] = {}
         self._durations: dict[Rivals, _Durations] = {}

@@ -53,7 +53,7 @@ class DispatchModel:
         self._engine, self._progress = engine, progress
         self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, wake, READ_PORTS * engine.number)
         self.semaphores = SemaphoreModel(engine.params.semaphores)
-        self._depth = engine.params.unit_queue_depth + 1
+        self._depth = engine.params.unit_room
         self.reset()
 
     def reset(self) -> None:

@@ -14,9 +14,8 @@ from sim.cost.exact.program import Programs, ProgramTable
 from sim.functional.repeated import RepeatedUnits
 from sim.functional.state import FunctionalFault, Segments
 from sim.model.agenda import Agenda
-from sim.model.completion import BodyCounters
+from sim.model.completion import BodyCounters, Recorder
 from sim.model.memory import MemoryModel
-from sim.model.recorder import Recorder
 
 ENDLESS = 1 << 28  #: cycles of an instruction that nobody waits for
 

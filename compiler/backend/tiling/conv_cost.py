@@ -9,8 +9,7 @@ from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from compiler.plan.work import staged_together, tiled_conv
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
-from hw.contract.timing import UNIT_START
-from sim.cost import SHORT_RUN, moved, overlapped, tile_load_cycles, work_cycles
+from sim.cost import SHORT_RUN, UNIT_START, moved, overlapped, tile_load_cycles, work_cycles
 
 
 def estimate(

@@ -11,10 +11,9 @@ from hw.contract.bus import HostCosts, Progress
 from hw.contract.params import SocParams
 from sim.rtl import rtlil
 from sim.rtl.compiled import CompiledBus
-from sim.rtl.cxxrtl.partition import partition
-from sim.rtl.cxxrtl.registers import register_table
+from sim.rtl.cxxrtl.partition import partition, register_table
+from sim.rtl.rtlil import cxxrtl_headers, require_yosys, run_yosys, yosys_version
 from sim.rtl.top import SimTop
-from sim.rtl.yosys import cxxrtl_headers, require_yosys, run_yosys, yosys_version
 from sim.toolchain.compilers import CXX, BuildError, Source, compile_all, link, tool_environment
 from sim.toolchain.library_cache import Files, Recipe, library
 from sim.toolchain.stages import Stages

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from sim.rtl.native.bits import Word, sliced, width_of
-from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort
 from sim.rtl.native.expr import computed, literal
 from sim.rtl.native.groups import depends_on, nodes_of
 from sim.rtl.native.layout import Layout, row_of
+from sim.rtl.native.nodes import Design, MemoryReadPort, MemoryWritePort
 from sim.rtl.native.operations import Operations
 from sim.rtl.native.order import Schedule, written
 from sim.rtl.native.place import Block, Choice, Placement, place, values

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sim.rtl.native.bits import CONSTANT, Word
-from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort, Register
-from sim.rtl.native.nodes import SOURCES, Node
+from sim.rtl.native.nodes import SOURCES, Design, MemoryReadPort, MemoryWritePort, Node, Register
 
 SINK_COST = 40  #: sinks of a module are joined up to this many operations
 CHEAP = ("not", "and", "or", "xor", "mux", "eq", "ne", "ult", "ule", "any", "all")  #: repeated rather than handed over

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sim.rtl.native.design import Design, MemoryNode
 from sim.rtl.native.expr import storage
-from sim.rtl.native.nodes import SOURCES, Node
+from sim.rtl.native.nodes import SOURCES, Design, MemoryNode, Node
 from sim.rtl.native.order import Schedule, written
 from sim.rtl.native.slices import WORD
 

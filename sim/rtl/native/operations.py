@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 
 from sim.rtl.native.bits import Word, width_of
-from sim.rtl.native.design import Design
 from sim.rtl.native.expr import Expressions, computed, literal, mask
 from sim.rtl.native.groups import nodes_of
 from sim.rtl.native.layout import field_of, is_source, row_of
-from sim.rtl.native.nodes import Node
+from sim.rtl.native.nodes import Design, Node
 from sim.rtl.native.place import Block, Branch, Placement, sides_of
 from sim.rtl.native.slices import WORD
 

@@ -9,9 +9,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from sim.rtl.native.cells import NetlistError
-from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort, Register
 from sim.rtl.native.groups import Group, depends_on, nodes_of, sink_words
-from sim.rtl.native.nodes import SOURCES
+from sim.rtl.native.nodes import SOURCES, Design, MemoryReadPort, MemoryWritePort, Register
 
 
 @dataclass(frozen=True)

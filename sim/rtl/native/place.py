@@ -5,9 +5,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from sim.rtl.native.bits import Word
-from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort, Register
 from sim.rtl.native.groups import Group, nodes_of
-from sim.rtl.native.nodes import Node
+from sim.rtl.native.nodes import Design, MemoryReadPort, MemoryWritePort, Node, Register
 
 BRANCH_COST = 8  #: a choice whose sides cost less is computed without a branch
 _COST = {"mul": 3, "wide_shr": 12, "part": 2, "udiv": 20, "umod": 20, "aread": 3}

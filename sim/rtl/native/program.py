@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from sim.rtl.native.design import Design
 from sim.rtl.native.emit import GroupWriter
 from sim.rtl.native.layout import Layout, row_of
+from sim.rtl.native.nodes import Design
 from sim.rtl.native.operations import settle_function
 from sim.rtl.native.order import Schedule
 from sim.rtl.native.slices import WORD
