@@ -17,7 +17,7 @@ from sim.cost.region_time import RegionMember, tile_count
 from sim.cost.rivals import Rivals, lost
 from sim.cost.shapes import VecShape, placed_shape
 from sim.cost.units import UnitTime, worst_time
-from sim.cost.worst_walk import WaitWindow
+from sim.cost.worst_walk import BetweenPoints
 
 Semaphore = TypeVar("Semaphore", bound=Hashable)
 
@@ -114,13 +114,13 @@ class WorstWalkOracle:
     def __init__(self, params: SocParams) -> None:
         self._params = params
 
-    def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
-        """Return the cycles for ``window`` beside ``rivals``."""
-        walk = _WorstWalk(self._params, rivals, dict(window.counts))
-        walk.abandon(window.loads)
-        for number, step in enumerate(window.queued):
-            walk.queued(step, number in window.unfinished)
-        for step in window.issued:
+    def __call__(self, between: BetweenPoints, rivals: Rivals) -> int:
+        """Return the cycles for ``between`` beside ``rivals``."""
+        walk = _WorstWalk(self._params, rivals, dict(between.counts))
+        walk.abandon(between.loads)
+        for number, step in enumerate(between.queued):
+            walk.queued(step, number in between.unfinished)
+        for step in between.issued:
             walk.issue(step)
         return walk.drained()
 
