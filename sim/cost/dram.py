@@ -40,6 +40,11 @@ def tile_load_cycles(rows: int, cols: int, channels: int, depth: int, together: 
     return -(-depth // channels) * load_cycles(rows * cols, channels, params)
 
 
+def fetched_together(params: SocParams) -> int:
+    """Return how many instructions a burst of the executor's fetch brings."""
+    return min(params.axi_burst_beats * params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
+
+
 @dataclass(frozen=True)
 class WorstDram:
     """Says what DRAM costs at the worst: bursts open rows, all masters take turns, refresh comes as often as it can.
@@ -67,9 +72,8 @@ class WorstDram:
     def insn(self) -> int:
         """Return the cycles to fetch one instruction, its share of opening a row, and the row it has closed,
         included."""
-        beats = INSN_BYTES // self.params.dram_word
-        per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BURST_BYTES // self.params.dram_word) // beats)
-        return self._bus(beats) + -(-2 * self.params.dram_row_miss // per_burst)
+        per_burst = max(1, fetched_together(self.params))
+        return self._bus(INSN_BYTES // self.params.dram_word) + -(-2 * self.params.dram_row_miss // per_burst)
 
     @property
     def _foreign_insn(self) -> int:

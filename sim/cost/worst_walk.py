@@ -8,13 +8,13 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from hw.contract.isa import INSN_BYTES, Op
+from hw.contract.isa import Op
 from hw.contract.params import SocParams
-from hw.contract.timing import FETCH_AHEAD, FETCH_BURST_BYTES, UNIT_IN_FLIGHT
+from hw.contract.timing import FETCH_AHEAD, UNIT_IN_FLIGHT
 from sim.c_library import structure
 from sim.cost.backlog import Step
 from sim.cost.c_walks import address, c_walk, integers
-from sim.cost.dram import WorstDram
+from sim.cost.dram import WorstDram, fetched_together
 from sim.cost.overheads import ABANDON, DRAINED, GRANT, ISSUE, POINT, QUEUE
 from sim.cost.rivals import Rivals, lost
 from sim.cost.shapes import VecShape, placed_shape
@@ -73,11 +73,6 @@ def _same_work(rivals: Rivals) -> Rivals:
     return replace(rivals, fetched=0) if rivals.fetched else rivals
 
 
-def _fetched_together(params: SocParams) -> int:
-    """Return how many instructions a burst of the executor's fetch brings."""
-    return min(params.axi_burst_beats * params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
-
-
 class WorstWalks:
     """Finds the time from a pause to HALTED at the worst, without the completion of the job itself, from what is left
     to do and the rivals. Raises :class:`sim.toolchain.compilers.BuildError` if the C of it cannot be compiled."""
@@ -86,7 +81,7 @@ class WorstWalks:
         self._walk = c_walk("walk")
         self._work, self._steps = _LongestWork(params), _StepColumns(params)
         self._machine = _Machine(
-            params.unit_room, _fetched_together(params), UNIT_IN_FLIGHT, ISSUE.worst, QUEUE.worst, GRANT.worst
+            params.unit_room, fetched_together(params), UNIT_IN_FLIGHT, ISSUE.worst, QUEUE.worst, GRANT.worst
         )
         self._shared: dict[tuple, UnitTime] = {}
         self._durations: dict[Rivals, _Durations] = {}
