@@ -14,33 +14,33 @@ from sim.toolchain import library
 
 @dataclass(frozen=True)
 class ModuleTime:
-    """Says that ``groups`` of logic of a module were evaluated ``evaluations`` times in all, for ``share`` of all
+    """Says that ``bundles`` of logic of a module were evaluated ``evaluations`` times in all, for ``share`` of all
     ticks."""
 
     module: str
-    groups: int
+    bundles: int
     evaluations: int
     share: float
 
 
 class ProfilingBus(CompiledBus):
-    """Is a :class:`sim.rtl.native.bus.NativeBus` that counts evaluations, and is slower."""
+    """Is a :class:`sim.rtl.CompiledBus` over the native simulator that counts evaluations, and is slower."""
 
     def __init__(self, params: SocParams, make: Callable[[], SimTop], *, source: str | None = None) -> None:
         super().__init__(params, library(recipe(make, params, profile=True), source=source))
 
     def profile(self) -> list[ModuleTime]:
         """Return modules by falling share of time; time stamps cost some twenty ticks an evaluation themselves."""
-        names = ctypes.CDLL(self._library._name).caesura_group_modules
+        names = ctypes.CDLL(self._library._name).caesura_bundle_modules
         names.restype = ctypes.c_char_p
         modules = names().decode().splitlines()
         counts, ticks = np.zeros((2, len(modules)), np.uint64)
         self._library.caesura_profile(ctypes.c_void_p(counts.ctypes.data), ctypes.c_void_p(ticks.ctypes.data))
-        groups: dict[str, list[int]] = defaultdict(list)
+        bundles: dict[str, list[int]] = defaultdict(list)
         for number, module in enumerate(modules):
-            groups[module].append(number)
+            bundles[module].append(number)
         rows = [
             ModuleTime(module, len(own), int(counts[own].sum()), float(ticks[own].sum() / ticks.sum()))
-            for module, own in groups.items()
+            for module, own in bundles.items()
         ]
         return sorted(rows, key=lambda row: -row.share)

@@ -41,11 +41,11 @@ def main() -> None:
     rows: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0])
     for one in modules:
         row = rows[".".join(one.module.split(".")[: arguments.depth])]
-        for i, value in enumerate((one.groups, one.evaluations / cycles, 100 * one.share)):
+        for i, value in enumerate((one.bundles, one.evaluations / cycles, 100 * one.share)):
             row[i] += value
-    shown = table(f"{arguments.workload} on {params.name}", "module", ">groups", ">evaluated in a cycle", ">time")
-    for name, (groups, evaluated, share) in sorted(rows.items(), key=lambda row: -row[1][2]):
-        shown.add_row(name, f"{groups:.0f}", f"{evaluated:.1f}", f"{share:.1f} %")
+    shown = table(f"{arguments.workload} on {params.name}", "module", ">bundles", ">evaluated in a cycle", ">time")
+    for name, (bundles, evaluated, share) in sorted(rows.items(), key=lambda row: -row[1][2]):
+        shown.add_row(name, f"{bundles:.0f}", f"{evaluated:.1f}", f"{share:.1f} %")
     total = [sum(row[i] for row in rows.values()) for i in range(2)]
     shown.add_row("all", f"{total[0]:.0f}", f"{total[1]:.1f}", "")
     Console().print(shown)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from caesura.cheader import header_file
 from caesura.systemrdl import rdl_file
-from hw.contract import isa, job, regs
-from hw.contract.isa import FORMATS, Field
+from hw.contract import formats, isa, job, regs
+from hw.contract.formats import Field
+from hw.contract.isa import FORMATS
 from hw.contract.layout import Record
 from hw.image import flat_form as flat
 
@@ -83,7 +84,7 @@ def isa_page() -> str:
     lines = ["# Instruction set", "", _NOTE.format(source="hw/contract/isa.py"), ""]
     lines += [_introduction(isa), ""]
     lines += ["## Instructions", ""]
-    names = {id(fields): name for name, fields in vars(isa).items() if name.endswith("_FORMAT")}
+    names = {id(fields): name for name, fields in vars(formats).items() if name.endswith("_FORMAT")}
     ops = ((f"0x{op:02x}", f"`{op.name}`", _unit(op), f"[{_format_title(names[id(FORMATS[op])])}]"
             f"(#{_format_title(names[id(FORMATS[op])]).lower().replace(' ', '-')})") for op in isa.Op)  # fmt: skip
     lines += _table(("opcode", "mnemonic", "unit", "format"), ops, "rlll")
@@ -106,15 +107,15 @@ def _format_title(name: str) -> str:
 
 
 def _format_section(name: str) -> Iterator[str]:
-    fields = getattr(isa, name)
+    fields = getattr(formats, name)
     yield f"## {_format_title(name)}"
     yield ""
-    comments = _source_comments(isa, name)
+    comments = _source_comments(formats, name)
     if comments:
         yield from ("```text", *comments, "```", "")
     header = ("bits", "field", "width", "legal", "default", "meaning")
     yield from _table(header, _field_rows(fields), "rlrrrl")
-    yield f"{isa.format_bits(fields)} of {isa.INSN_BITS} bits used; the rest is reserved and zero."
+    yield f"{formats.format_bits(fields)} of {isa.INSN_BITS} bits used; the rest is reserved and zero."
     yield ""
 
 

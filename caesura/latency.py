@@ -16,7 +16,7 @@ from hw.contract.job import COMPLETION, JOB
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from hw.image import Image, LiveRange
-from sim.cost import Others, Rivals, WorstDram, worst_intervals
+from sim.cost import JOB_START, Others, Rivals, WorstDram, worst_intervals
 from sw.driver import (
     EMPTY_ACCESSES,
     LV2,
@@ -48,7 +48,6 @@ _MEANING = {
     "start": "the urgent model's first job",
     "total": "",
 }
-_JOB = 100  #: cycles in the sequencers from a stored descriptor to the fetch of its body
 
 
 def latency_fields(image: Image) -> dict[str, int]:
@@ -108,7 +107,7 @@ def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | 
     lines = -(-COMPLETION.size // LINE_BYTES)
     serve = costs.interrupt + (SERVE_ACCESSES + 1) * costs.register_access + _UNREAD * lines * costs.memory_line
     write = -(-JOB.size // LINE_BYTES) * costs.memory_line
-    per_job = 2 * memory.latency + memory.job + _JOB + memory.completion
+    per_job = 2 * memory.latency + memory.job + JOB_START.worst + memory.completion
     return LatencyBound(
         halt=halt_bound(image) + costs.register_access * len(engines),
         notice=(len(engines) + 1) * serve + len(engines) * RECORD_ACCESSES * costs.register_access,

@@ -8,7 +8,8 @@ from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.isa import FORMATS, INSN_BITS, Op, format_bits
+from hw.contract.formats import format_bits
+from hw.contract.isa import FORMATS, INSN_BITS, Op
 from hw.contract.params import SocParams
 
 ADDR = 32  #: bits of every byte address (DRAM, LV2 and offsets alike)

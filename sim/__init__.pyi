@@ -14,7 +14,11 @@ from .cache_folder import (
     write_kept as write_kept,
 )
 from .instruction_runs import InstructionRun as InstructionRun, save_runs as save_runs
-from .recording import NoRecording as NoRecording, open_recorded as open_recorded
-from .simulators import NoWaveforms as NoWaveforms, open_simulator as open_simulator
+from .simulators import (
+    NoRecording as NoRecording,
+    NoWaveforms as NoWaveforms,
+    open_recorded as open_recorded,
+    open_simulator as open_simulator,
+)
 from .trace import Counter as Counter, Span as Span, write_trace as write_trace
 from .visible_text import visible as visible

@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.order_search.price import ChipModel
 from compiler import OperatorNode, OrderGraph, ir, threshold
 from hw.contract.params import SocParams
-from hw.contract.timing import UNIT_START
+from sim.cost import UNIT_START
 
 TILE = 0.125  #: part of an operator that a reader waits for: kernels cut most layers into eight tiles or more
 

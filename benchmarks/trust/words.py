@@ -3,7 +3,8 @@
 import random
 from collections.abc import Mapping
 
-from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, Field, Insn, Op, field_place, format_bits
+from hw.contract.formats import Field, format_bits
+from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, Insn, Op, field_place
 
 
 def raw_word(op: Op, fields: Mapping[str, int]) -> bytes:

@@ -104,6 +104,12 @@ def _missing(unit: str) -> tuple[tuple[str, str], ...]:
     return tuple((f"{unit}_missing{c}", f"{what} {c}{rest[c]}") for c in range(SEMAPHORE_CLASSES))
 
 
+#: What the sequencers count of a body, by one a cycle at most: ``hw/control/engine_control.py`` says of each when.
+SEQUENCER_COUNTERS = (
+    ("mac_empty", "cycles of the body with nothing queued for MAC"),
+    ("instructions", "instructions of the body issued"),
+    ("fetch_stalled", "cycles the executor waited for an instruction"),
+)
 #: Per-job counters, 32 bits each, in the order of completion words and COUNTER registers.
 COUNTERS = (
     *((f"prologue_{n}", f"LD2 in the prologue: {d}") for n, d in _DMA),
@@ -111,9 +117,7 @@ COUNTERS = (
     *((f"{u}_{n}", f"{u.upper()}: {d}") for u in ("mac", "vec") for n, d in _COMPUTE),
     ("mac_waiting", "cycles in which MAC was idle and the head of its queue missed a semaphore"),
     ("vec_waiting", "the same for VEC"),
-    ("mac_empty", "cycles of the body with nothing queued for MAC"),
-    ("instructions", "instructions of the body issued"),
-    ("fetch_stalled", "cycles the executor waited for an instruction"),
+    *SEQUENCER_COUNTERS,
     (
         "mac_starved",
         "of mac_waiting: a missing semaphore's number was even (by convention: it stands for data) while LD2 worked "

@@ -157,6 +157,11 @@ class SocParams:
         return self.lv0_bytes + self.engines * self.lv1_bytes + self.lv2_bytes
 
     @property
+    def unit_room(self) -> int:
+        """Return the instructions that wait for a unit at most: those of its queue, and one at its head."""
+        return self.unit_queue_depth + 1
+
+    @property
     def job_slot_bits(self) -> int:
         """Return the low bits of a job's index that name its slot."""
         return (self.job_slots - 1).bit_length()

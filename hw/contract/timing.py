@@ -1,7 +1,8 @@
 """Holds the constants of the hardware's pipelines and queues, each stated once.
 
-The RTL is built with those that shape it; bounds, estimates and orders read the same numbers. They are cycles unless
-the comment says otherwise.
+The RTL is built with those that shape it, and the fast model takes the others for what the RTL does: all are exact.
+Bounds and estimates read the same numbers; what these take in place of exact ones is in ``sim/cost/overheads.py``. They
+are cycles unless the comment says otherwise.
 """
 
 # -- instruction fetch ---------------------------------------------------------------------------------------------
@@ -9,18 +10,10 @@ FETCH_AHEAD = 16  #: instructions buffered or on their way: hides 256 cycles of 
 FETCH_BURST_BYTES = 256  #: longest fetch burst, if the bus allows it
 
 # -- executor and unit queues --------------------------------------------------------------------------------------
-ISSUE = 2  #: an instruction in the executor
-ISSUE_SPACING = 3  #: from one instruction to the next with the hand-over from fetch, as estimates assume it
-POINT = 3  #: a CANCEL in the executor
 QUEUED = 2  #: from dispatch to the head of an empty unit queue
-TO_HEAD = 4  #: from the executor to the head of a unit's queue
-GRANT = 9  #: from the last signal until the unit sees the command: every unit may be granted first
 UNIT_IN_FLIGHT = 4  #: commands that a unit may have accepted without having finished them
-MAC_IN_FLIGHT = 2  #: MAC works on one and knows the next
-VEC_IN_FLIGHT = 1  #: VEC takes one at a time
 
 # -- units -----------------------------------------------------------------------------------------------------------
-UNIT_START = 12  #: typical, from the start of an instruction to its first element, and from its last to its signal
 RUNS_AHEAD = 8  #: runs between a scratchpad source and the realigner; covers the latency of one-word runs
 WORDS_BEHIND = 8  #: words a store announces a burst ahead of its first data, so that bursts follow without a gap
 WORDS_AHEAD = 8  #: words a scratchpad source fetches ahead; 5 cover request, response and queue
@@ -38,14 +31,10 @@ VEC_RAW_PIPELINE = 4  #: the same for RAW
 VEC_RECORD = 1  #: what the record of a row takes beyond, besides a cycle for each doubling of the lanes
 
 # -- ends ------------------------------------------------------------------------------------------------------------
-DRAINED = 20  #: from the last signal to HALTED, and the rest of what is in a pipeline behind the commands in flight
-ABANDON = 20  #: from a pause to the abort of the loads of a prologue, and from their last data to a unit that is reset
-RETIRED = 120  #: from a job's end until its completion goes to DRAM
 
 JOB_READ = 6  #: from a job that the loader hands over until its body may be fetched
 JOB_EVENTS = 3  #: from the start of a fetch to a job that may begin, without a wait for an event
 RESTORED = 5  #: semaphores of a job that goes on
-RETIRE_STARTS = 2  #: from the end of a body until its completion is copied
 STUCK_CYCLES = 16  #: how long nothing may be able to move before it counts as a deadlock
 SETTLED = 4  #: cycles of silence before a unit or an engine is reset, or an aborted job has ended
 

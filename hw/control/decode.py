@@ -6,7 +6,8 @@ from amaranth.hdl import Cat, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BITS, SOURCE_SEGMENTS, UNIT_OF, Op, Unit, format_bits
+from hw.contract.formats import format_bits
+from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BITS, SOURCE_SEGMENTS, UNIT_OF, Op, Unit
 from hw.contract.params import SocParams
 
 MASKS = ("wait", "signal")

@@ -13,9 +13,8 @@ from hw.control.faults import FaultCollector
 from hw.control.ld2_share import Ld2Share
 from hw.control.loader import Loader
 from hw.control.monitor import Monitor
-from hw.control.read_share import ReadShare
 from hw.control.retire import Retirer
-from hw.control.ring import JobRing
+from hw.control.ring import JobRing, ReadShare
 from hw.control.semaphores import SemaphoreFile
 from hw.control.signatures import EventPort
 from hw.control.unit_queue import UnitQueue

@@ -9,11 +9,13 @@ from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
 from hw.contract.regs import EngineState
 from hw.contract.timing import SETTLED
+from hw.control.body_end import end_states
 from hw.control.decode import Decoder, field_bits
-from hw.control.descriptor import HEADER_BITS, JOB_FAULT, word_of
 from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
 from hw.control.signatures import (
+    HEADER_BITS,
+    JOB_FAULT,
     SEMAPHORE_GROUP,
     Dispatch,
     EndedJob,
@@ -22,6 +24,7 @@ from hw.control.signatures import (
     LoadedJobs,
     SemaphoreSetup,
     Slots,
+    word_of,
 )
 from hw.interfaces import PC, BusReadPort
 
@@ -121,7 +124,7 @@ class Executor(wiring.Component):
         slot = self.released[: self.params.job_slot_bits]
         dispatching = Signal()  # the body's instructions need the segment ports
 
-        self._connect_preparer(m, preparer, fetch, dispatching)
+        preparer.connect(m, self, fetch, dispatching)
         with m.If(dispatching):
             m.d.comb += self.slots.src.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "src_seg"), slot))
         with m.Else():
@@ -282,47 +285,7 @@ class Executor(wiring.Component):
             with m.State("HALTED"):
                 with m.If(~self.pause):
                     m.next = "DECODE"
-            with m.State("DRAIN"):
-                m.d.comb += self.blocked.eq(1)
-                with m.If(trap):
-                    m.next = "ABORT"
-                with m.Elif(self.drained):
-                    m.next = "CHECK"
-            with m.State("CHECK"):
-                # One cycle after the last signal, so that its overflow is seen as well.
-                with m.If(self.semaphores.nonzero.any()):
-                    raise_fault(Fault.SEMAPHORE_RESIDUE, self.semaphores.nonzero)
-                m.d.sync += ended.end.eq(self.now)
-                m.next = "RETIRE"
-                with m.If(trap):
-                    m.next = "ABORT"
-            with m.State("ABORT"):
-                m.d.comb += flush.eq(1)
-                with m.If(~self.units_quiet):
-                    m.d.sync += settled.eq(0)
-                with m.Elif(settled != SETTLED):
-                    m.d.sync += settled.eq(settled + 1)
-                with m.Else():
-                    m.d.sync += ended.end.eq(self.now)
-                    m.next = "RETIRE"
-            with m.State("RETIRE"):
-                m.d.comb += self.ended.valid.eq(1)
-                with m.If(self.ended.failed):
-                    m.next = "DEAD"
-                with m.Elif(self.ended.free):
-                    m.next = "COPY"
-            with m.State("COPY"):
-                with m.If(self.ended.copied):
-                    m.d.sync += self.released.eq(self.released + 1)
-                    m.next = "IDLE"
-                    with m.If(ended.fault.code != Fault.NONE):
-                        m.next = "REPORT"
-            with m.State("REPORT"):
-                # FAULT is what the host sees once the completion has been written.
-                with m.If(self.ended.free):
-                    m.next = "DEAD"
-            with m.State("DEAD"):
-                pass
+            end_states(m, self, trap, flush, settled, raise_fault)
         m.d.comb += [
             trap.eq(self.measure & (self.fault | wrong | over_time)),
             fetch.flush.eq(flush | self.halt),
@@ -347,19 +310,3 @@ class Executor(wiring.Component):
         with m.Elif(self.enable):
             m.d.comb += self.status.state.eq(EngineState.IDLE)
         return m
-
-    def _connect_preparer(self, m: Module, preparer: JobPreparer, fetch: InstructionFetch, dispatching: Signal) -> None:
-        m.d.comb += [
-            preparer.enable.eq(self.enable),
-            preparer.halt.eq(self.halt),
-            preparer.loaded.eq(self.loaded.count),
-            preparer.failed.eq(self.loaded.failed),
-            preparer.header.data.eq(self.slots.header.data),
-            preparer.segment.data.eq(self.slots.src.data),
-            preparer.fetch_free.eq(~dispatching & ~fetch.running),
-            fetch.start.eq(preparer.fetch_start),
-            fetch.pc.eq(preparer.fetch_pc),
-            fetch.base.eq(preparer.fetch_base),
-            fetch.limit.eq(preparer.fetch_limit),
-        ]
-        wiring.connect(m, preparer.event, wiring.flipped(self.event))

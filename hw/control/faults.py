@@ -8,7 +8,7 @@ from hw.contract.isa import Unit
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
 from hw.contract.timing import STUCK_CYCLES
-from hw.control.descriptor import JOB_FAULT
+from hw.control.signatures import JOB_FAULT
 from hw.interfaces import FAULT, PC
 
 

@@ -9,14 +9,17 @@ from hw.contract.isa import Op
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
 from hw.control.decode import Decoder, field_bits
-from hw.control.descriptor import (
+from hw.control.fetch import InstructionFetch
+from hw.control.signatures import (
     HEADER_BITS,
+    LoadedJobs,
+    PrologueLoads,
     RamRead,
+    Slots,
+    StoredJobs,
     member,
     word_of,
 )
-from hw.control.fetch import InstructionFetch
-from hw.control.signatures import LoadedJobs, PrologueLoads, Slots, StoredJobs
 from hw.interfaces import PC, BusReadPort
 
 #: What is kept of a prologue, per slot: 32-bit words in this order.

@@ -5,11 +5,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import Unit
-from hw.contract.job import COUNTERS, SEMAPHORE_CLASSES
+from hw.contract.job import COUNTERS, SEMAPHORE_CLASSES, SEQUENCER_COUNTERS
 from hw.control.signatures import ACTIVITY
 
 PROLOGUE_COUNTERS = 4  #: the first of ``COUNTERS``; the loader keeps those
 BODY_COUNTERS = tuple(name for name, _ in COUNTERS[PROLOGUE_COUNTERS:])
+_SEQUENCER = tuple(name for name, _ in SEQUENCER_COUNTERS)
 
 _COMPUTE = (Unit.MAC, Unit.VEC)
 
@@ -26,13 +27,11 @@ class Monitor(wiring.Component):
         Classes of the semaphores that the heads of the queues of MAC and VEC miss.
     loading : In(1)
         LD2 works, for the body or for a prologue.
-    mac_empty, instructions, fetch_stalled : In(1)
-        Cycles to count, see ``hw.contract.job.COUNTERS``.
+    mac_empty, ... : In(1)
+        By the names in ``hw.contract.job.SEQUENCER_COUNTERS``: it counts in this cycle.
     counters : Out(32).array
         Those of ``COUNTERS`` that do not belong to the prologue, in order.
     """
-
-    SEQUENCER = ("mac_empty", "instructions", "fetch_stalled")
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,7 +41,7 @@ class Monitor(wiring.Component):
                 "activity": In(ACTIVITY).array(len(Unit)),
                 "missing": In(SEMAPHORE_CLASSES).array(len(_COMPUTE)),
                 "loading": In(1),
-                **{name: In(1) for name in self.SEQUENCER},
+                **{name: In(1) for name in _SEQUENCER},
                 "counters": Out(32).array(len(BODY_COUNTERS)),
             }
         )
@@ -50,7 +49,7 @@ class Monitor(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         counter = dict(zip(BODY_COUNTERS, self.counters, strict=True))
-        following: dict[str, object] = {name: counter[name] + getattr(self, name) for name in self.SEQUENCER}
+        following: dict[str, object] = {name: counter[name] + getattr(self, name) for name in _SEQUENCER}
         for unit in Unit:
             name, now = unit.name.lower(), self.activity[unit]
             following[f"{name}_busy"] = counter[f"{name}_busy"] + now.busy

@@ -2,12 +2,12 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.contract.job import JobFlag
 from hw.contract.params import SocParams
-from hw.control.descriptor import HEADER_BITS, HeaderRead, SegmentRead, member, word_of
-from hw.control.signatures import EVENT_BITS, JOB_INFO, EventWait
+from hw.control.fetch import InstructionFetch
+from hw.control.signatures import EVENT_BITS, HEADER_BITS, JOB_INFO, EventWait, HeaderRead, SegmentRead, member, word_of
 from hw.interfaces import ADDR, PC
 
 _HEADER = 5  # 64-bit words of the descriptor's header that are in use
@@ -125,3 +125,20 @@ class JobPreparer(wiring.Component):
                     m.d.sync += index.eq(index + 1)
                     m.next = "IDLE"
         return m
+
+    def connect(self, m: Module, executor, fetch: InstructionFetch, dispatching: Signal) -> None:
+        """Connect it with the executor and its instruction fetch; ``dispatching``: a body is being fetched."""
+        m.d.comb += [
+            self.enable.eq(executor.enable),
+            self.halt.eq(executor.halt),
+            self.loaded.eq(executor.loaded.count),
+            self.failed.eq(executor.loaded.failed),
+            self.header.data.eq(executor.slots.header.data),
+            self.segment.data.eq(executor.slots.src.data),
+            self.fetch_free.eq(~dispatching & ~fetch.running),
+            fetch.start.eq(self.fetch_start),
+            fetch.pc.eq(self.fetch_pc),
+            fetch.base.eq(self.fetch_base),
+            fetch.limit.eq(self.fetch_limit),
+        ]
+        connect(m, self.event, flipped(executor.event))

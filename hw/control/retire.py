@@ -7,11 +7,10 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.job import COMPLETION, COUNTERS, JobFlag
 from hw.contract.params import SocParams
-from hw.control.descriptor import RamRead
 from hw.control.fetch import burst_words
 from hw.control.loader import PROLOGUE_WORDS
 from hw.control.monitor import BODY_COUNTERS, PROLOGUE_COUNTERS
-from hw.control.signatures import EVENT_BITS, JOB_INFO, CompletionRingControl, EndedJob
+from hw.control.signatures import EVENT_BITS, JOB_INFO, CompletionRingControl, EndedJob, RamRead
 from hw.interfaces import BusWritePort
 from hw.mux_tree import mux_tree
 

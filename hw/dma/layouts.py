@@ -1,11 +1,14 @@
-"""Defines what the stages of a copy unit pass on: runs, source words and destination beats.
+"""Defines what the stages of a copy unit pass on, runs, source words and destination beats, and the queue between them.
 
 W is the word of the unit's memories in bytes, L = log2(W). A run is described in its *frame*: byte 0 of the frame
 is byte 0 of the first destination word, so run byte j has frame position x + j with x = destination modulo W. The
 source word that holds the byte for position 0 of the frame is word 0 of the run's source.
 """
 
-from amaranth.lib import data
+from amaranth.hdl import Module, Shape
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import FORMATS, Op
 from hw.interfaces import ADDR
@@ -62,3 +65,31 @@ def beat_layout(word_bytes: int, tag: dict) -> data.StructLayout:
 def word_layout(word_bytes: int) -> data.StructLayout:
     """Return the layout of one source word."""
     return data.StructLayout({"data": 8 * word_bytes, "error": 1})
+
+
+class StreamFifo(wiring.Component):
+    """Passes entries on first in, first out: ``depth`` of them in a memory with synchronous reads, two cycles from
+    ``i`` to ``o``.
+
+    Members: ``i``: In(stream), ``o``: Out(stream), both of ``shape``; ``busy``: Out, there are entries, at ``o`` or on
+    their way.
+    """
+
+    def __init__(self, shape, depth: int) -> None:
+        self._shape = shape
+        self._depth = depth
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "busy": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=Shape.cast(self._shape).width, depth=self._depth)
+        m.d.comb += [
+            fifo.w_data.eq(self.i.payload),
+            fifo.w_en.eq(self.i.valid),
+            self.i.ready.eq(fifo.w_rdy),
+            self.o.payload.eq(fifo.r_data),
+            self.o.valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.o.ready),
+            self.busy.eq(fifo.level != 0),
+        ]
+        return m

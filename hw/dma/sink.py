@@ -7,8 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.params import SocParams
 from hw.contract.timing import WORDS_BEHIND
-from hw.dma.fifo import StreamFifo
-from hw.dma.layouts import beat_layout, log2
+from hw.dma.layouts import StreamFifo, beat_layout, log2
 from hw.interfaces import ADDR, PC, BusWritePort, Lv0WritePort, WritePort
 
 LV0_TAG = {"pe_mask": 16, "space": 2, "view": 1}  #: what a beat for LV0 carries

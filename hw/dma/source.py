@@ -6,8 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.params import SocParams
 from hw.contract.timing import WORDS_AHEAD
-from hw.dma.fifo import StreamFifo
-from hw.dma.layouts import log2, run_layout, word_index, word_layout
+from hw.dma.layouts import StreamFifo, log2, run_layout, word_index, word_layout
 from hw.interfaces import ADDR, PC, BusReadPort, ReadPort
 
 BUS_SOURCE_TAG = {"pc": PC, "src": ADDR}  #: what a run from DRAM carries, to name the one that failed

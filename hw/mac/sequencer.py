@@ -1,14 +1,86 @@
-"""Controls the MAC unit: it names the weight word, activation word and accumulator row of each cycle."""
+"""Controls the MAC unit: it names the weight word, activation word and accumulator row of each cycle, by counters of
+nested loops."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.isa import MAC_FORMAT, MacMode, Op
+from hw.contract.formats import MAC_FORMAT
+from hw.contract.isa import MacMode, Op
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
 from hw.interfaces import COMMAND, FAULT, PC, struct_layout
-from hw.loops import LoopNest, StridedAddress
+
+
+class LoopNest(wiring.Component):
+    """Counts ``depth`` nested loops; loop 0 is the innermost.
+
+    Members: ``load``: In, start over with ``count`` iterations per loop (at least one each); ``step``: In, go to the
+    next iteration; ``moves``: Out, one-hot, the loop that a step advances while all inner loops wrap; ``last``: Out,
+    this is the last iteration.
+    """
+
+    def __init__(self, depth: int, width: int) -> None:
+        super().__init__(
+            {
+                "load": In(1), "step": In(1), "count": In(width).array(depth),
+                "moves": Out(depth), "last": Out(1),
+            }
+        )  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        wraps = 1  # all loops inside the current one are at their end
+        for loop, count in enumerate(self.count):
+            left = Signal(count.shape(), name=f"left{loop}")
+            again = Signal(count.shape(), name=f"again{loop}")
+            at_end = Signal(name=f"at_end{loop}")
+            m.d.comb += [at_end.eq(left == 0), self.moves[loop].eq(wraps & ~at_end)]
+            with m.If(self.load):
+                m.d.sync += [left.eq(count - 1), again.eq(count - 1)]
+            with m.Elif(self.step & wraps):
+                m.d.sync += left.eq(Mux(at_end, again, left - 1))
+            reached = Signal(name=f"wraps{loop}")
+            m.d.comb += reached.eq(wraps & at_end)
+            wraps = reached
+        m.d.comb += self.last.eq(wraps)
+        return m
+
+
+class StridedAddress(wiring.Component):
+    """Keeps an address that follows a :class:`LoopNest`: ``base`` plus the sum of index times ``stride`` per loop.
+
+    Each loop remembers where its iteration began, so that one adder serves all loops. As every such start is itself
+    visited, a user that stops at the first address out of range needs ``width`` bits for one stride beyond, no more.
+
+    Members: ``load`` with ``base``: In; ``step`` with ``moves``: In, from the nest; ``stride``: In; ``addr``: Out,
+    signed, ``width`` bits.
+    """
+
+    def __init__(self, depth: int, width: int, stride_width: int) -> None:
+        super().__init__(
+            {
+                "load": In(1), "base": In(signed(width)), "step": In(1), "moves": In(depth),
+                "stride": In(signed(stride_width)).array(depth), "addr": Out(signed(width)),
+            }
+        )  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        starts = [Signal(signed(len(self.base)), name=f"start{k}") for k in range(len(self.stride))]
+        start, stride = Signal.like(self.addr), Signal.like(self.stride[0])
+        for loop, (own, own_stride) in enumerate(zip(starts, self.stride, strict=True)):
+            with m.If(self.moves[loop]):
+                m.d.comb += [start.eq(own), stride.eq(own_stride)]
+        following = Signal.like(self.addr)
+        m.d.comb += [following.eq(start + stride), self.addr.eq(starts[0])]
+        for loop, own in enumerate(starts):
+            with m.If(self.load):
+                m.d.sync += own.eq(self.base)
+            with m.Elif(self.step & self.moves[loop:].any()):
+                m.d.sync += own.eq(following)
+        return m
+
 
 ACT_WIDTH, ACC_WIDTH, COUNT = 18, 14, 12  #: signed address bits with room for one stride, and bits of a count
 

@@ -9,10 +9,9 @@ from hw.contract.params import SocParams
 from hw.contract.timing import TABLE_ROW_BYTES
 from hw.interfaces import struct_layout
 from hw.vec import lane, records
-from hw.vec.delay import delayed
 from hw.vec.lane import SETTINGS, TABLE_ROWS, Lane
 from hw.vec.parameters import HEADER
-from hw.vec.records import Records
+from hw.vec.records import Records, delayed
 from hw.vec.requantise import RESULT
 from hw.vec.walker import STEP
 

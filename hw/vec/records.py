@@ -9,8 +9,16 @@ from amaranth.lib.wiring import In, Out
 from hw.contract.isa import RECORD_BYTES, VecOp
 from hw.contract.row_function import ARGUMENT_BITS
 from hw.vec import row_function
-from hw.vec.delay import delayed
 from hw.vec.row_function import RowFunction
+
+
+def delayed(m: Module, en: Value, value: Value, cycles: int, name: str) -> Signal:
+    """Return ``value`` as it was ``cycles`` (at least 1) cycles with ``en`` ago, as an unsigned number."""
+    stages = [Signal(len(value), name=f"{name}_ago{k + 1}") for k in range(cycles)]
+    with m.If(en):
+        m.d.sync += [later.eq(here) for here, later in zip([value, *stages], stages, strict=False)]
+    return stages[-1]
+
 
 _ARGUMENT = 3  #: enabled cycles from the sums of a row to the argument of its function
 _HALF = 16  #: bits of an int32 that one product takes

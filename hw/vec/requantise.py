@@ -1,10 +1,26 @@
 """Requantises in one lane, equal to NumPy float32 bit for bit."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.vec.normalise import normalise
+
+def normalise(m: Module, value: Signal) -> tuple[Signal, Value]:
+    """Return ``value`` shifted left until its highest bit is set, and how many zeros stood before the leading one. For
+    a ``value`` of 0 the first is 0, and the second means nothing."""
+    width = len(value)
+    zeros: list[Signal] = []
+    shifted = value
+    for step in reversed([1 << k for k in range((width - 1).bit_length())]):
+        move = Signal(name=f"move{step}")
+        stage = Signal(width, name=f"shift{step}")
+        m.d.comb += [
+            move.eq(shifted[width - step :] == 0),
+            stage.eq(Mux(move, Cat(Const(0, step), shifted[:-step]), shifted)),
+        ]
+        shifted, zeros = stage, [move, *zeros]
+    return shifted, Cat(zeros)
+
 
 MANTISSA = 24  #: bits of a float32 significand, hidden one included
 RESULT = 24  #: bits of the result

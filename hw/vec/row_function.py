@@ -20,7 +20,7 @@ from hw.contract.row_function import (
     VALUE_BITS,
     coefficients,
 )
-from hw.vec.normalise import normalise
+from hw.vec.requantise import normalise
 
 LATENCY = 5  #: enabled cycles from the integer to its factor
 

@@ -1,15 +1,22 @@
 from .backlog import Counts as Counts, issued as issued
 from .bound import set_bounds as set_bounds, worst_intervals as worst_intervals
-from .dram import WorstDram as WorstDram, moved as moved, tile_load_cycles as tile_load_cycles
+from .dram import (
+    WorstDram as WorstDram,
+    moved as moved,
+    prologue_cycles as prologue_cycles,
+    tile_load_cycles as tile_load_cycles,
+)
 from .exact.decoded import DecodedCode as DecodedCode
 from .exact.program import forget_decoded as forget_decoded
 from .overheads import (
     HIDDEN as HIDDEN,
+    JOB_START as JOB_START,
     LAYER_TO_FULL_WORK as LAYER_TO_FULL_WORK,
     LAYER_TO_LOAD as LAYER_TO_LOAD,
     LAYER_TO_RESULT as LAYER_TO_RESULT,
     SHORT_RUN as SHORT_RUN,
     TILE_START as TILE_START,
+    UNIT_START as UNIT_START,
 )
 from .prediction import Prediction as Prediction, inference as inference
 from .region_time import RegionMember as RegionMember, side_by_side_cycles as side_by_side_cycles

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hw.contract.isa import UNIT_OF, Insn, Unit
 from hw.contract.params import SocParams
-from hw.contract.timing import ISSUE_SPACING
+from sim.cost.overheads import ISSUE
 from sim.cost.shapes import essence
 
 
@@ -58,7 +58,7 @@ class Backlog:
     """
 
     def __init__(self, steps: Sequence[Step], params: SocParams) -> None:
-        self._room = params.unit_queue_depth + 1
+        self._room = params.unit_room
         self._numbers: dict[Unit, list[int]] = {unit: [] for unit in Unit}  # of the instructions of a unit
         #: By unit and count of instructions given to it: how many of each unit have ended for that.
         self._ended: dict[Unit, list[dict[Unit, int]]] = {unit: [{}] for unit in Unit}
@@ -155,7 +155,7 @@ def issued(units: Iterable[Unit], starts: Iterable[int], params: SocParams) -> I
     queues: dict[Unit, deque[int]] = {unit: deque() for unit in Unit}
     now = 0
     for unit, start in zip(units, starts, strict=True):
-        now += ISSUE_SPACING
+        now += ISSUE.typical
         if len(queues[unit]) == params.unit_queue_depth:
             now = max(now, queues[unit].popleft())
         queues[unit].append(start)

@@ -25,7 +25,7 @@ from sim.cost.rivals import PORTS, Others, Rivals, rivals_of
 from sim.cost.shapes import abandoned
 from sim.cost.traffic import beside
 from sim.cost.units import IN_FLIGHT
-from sim.cost.worst_walk import WaitWindow, WorstWalks
+from sim.cost.worst_walk import BetweenPoints, WorstWalks
 
 #: Clients of scratchpads whose conflicts with own units are charged once at the end rather than to each word: none,
 #: those that seldom take as many words as what they hold up would lose, and all.
@@ -77,7 +77,7 @@ def set_bounds(
             point.worst_interval = interval
 
 
-Walks = Callable[[WaitWindow, Rivals], int]  #: the time from a pause to HALTED: see :class:`WorstWalks`
+Walks = Callable[[BetweenPoints, Rivals], int]  #: the time from a pause to HALTED: see :class:`WorstWalks`
 
 
 class PauseBounds:
@@ -86,7 +86,7 @@ class PauseBounds:
     def __init__(self, params: SocParams, others: Others, walks: Walks) -> None:
         self._params, self._others, self._walks = params, others, walks
         self._steps = Steps(params)
-        self._known: dict[WaitWindow, int] = {}
+        self._known: dict[BetweenPoints, int] = {}
         self._bodies: dict[tuple[bool, tuple[Step, ...]], Bounds] = {}
 
     def of(self, program: Sequence[Insn], loading: bool) -> Bounds:
@@ -108,7 +108,7 @@ class PauseBounds:
                 unfinished = backlog.unfinished(start, begun)
                 first = min(unfinished, default=start)
                 yield self._bound(
-                    WaitWindow(
+                    BetweenPoints(
                         tuple(steps[first:start]),
                         frozenset(number - first for number in unfinished),
                         tuple(steps[start:stop]),
@@ -124,11 +124,11 @@ class PauseBounds:
         completion = WorstDram(self._params, Rivals(self._others)).completion
         return Bounds(most[:-1], most[-1] + completion)
 
-    def _bound(self, window: WaitWindow) -> int:
-        if window not in self._known:
-            rivals = rivals_of([step.insn for step in window.running()], self._others)
-            self._known[window] = _least(partial(self._walks, window), rivals)
-        return self._known[window]
+    def _bound(self, between: BetweenPoints) -> int:
+        if between not in self._known:
+            rivals = rivals_of([step.insn for step in between.running()], self._others)
+            self._known[between] = _least(partial(self._walks, between), rivals)
+        return self._known[between]
 
 
 def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:

@@ -7,14 +7,19 @@ from math import ceil
 from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.job import COMPLETION
 from hw.contract.params import SocParams
-from hw.contract.timing import DRAM_QUEUE_BURSTS, FETCH_AHEAD, FETCH_BURST_BYTES, RETIRED, UNIT_START
-from sim.cost.overheads import BUS_LATENCY
+from hw.contract.timing import DRAM_QUEUE_BURSTS, FETCH_AHEAD, FETCH_BURST_BYTES
+from sim.cost.overheads import BUS, RETIREMENT, UNIT_START
 from sim.cost.rivals import Rivals
 
 
 def moved(size: float, params: SocParams, loads: float = 0) -> float:
     """Return the typical cycles in which DRAM moves ``size`` bytes, of which so many ``loads`` begin by themselves."""
     return loads * (UNIT_START + params.dram_latency / 4) + size / params.dram_bytes_per_cycle
+
+
+def prologue_cycles(size: int, params: SocParams) -> int:
+    """Return the typical cycles of a prologue that loads ``size`` bytes: none if there is nothing to load."""
+    return int(moved(size, params)) + params.dram_latency if size else 0
 
 
 def load_cycles(runs: int, length: int, params: SocParams) -> float:
@@ -33,6 +38,11 @@ def tile_load_cycles(rows: int, cols: int, channels: int, depth: int, together: 
     if together or channels >= depth:
         return load_cycles(rows, cols * depth, params)
     return -(-depth // channels) * load_cycles(rows * cols, channels, params)
+
+
+def fetched_together(params: SocParams) -> int:
+    """Return how many instructions a burst of the executor's fetch brings."""
+    return min(params.axi_burst_beats * params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
 
 
 @dataclass(frozen=True)
@@ -62,9 +72,8 @@ class WorstDram:
     def insn(self) -> int:
         """Return the cycles to fetch one instruction, its share of opening a row, and the row it has closed,
         included."""
-        beats = INSN_BYTES // self.params.dram_word
-        per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BURST_BYTES // self.params.dram_word) // beats)
-        return self._bus(beats) + -(-2 * self.params.dram_row_miss // per_burst)
+        per_burst = max(1, fetched_together(self.params))
+        return self._bus(INSN_BYTES // self.params.dram_word) + -(-2 * self.params.dram_row_miss // per_burst)
 
     @property
     def _foreign_insn(self) -> int:
@@ -106,7 +115,7 @@ class WorstDram:
     def completion(self) -> int:
         """Return the cycles to write the completion of a job."""
         turns = self._completion_bursts * (2 * self.rivals.others.engines + 3) * self.burst
-        return RETIRED + int(turns * self.slowdown) + self.params.dram_refresh_cycles + BUS_LATENCY
+        return RETIREMENT.worst + int(turns * self.slowdown) + self.params.dram_refresh_cycles + BUS.worst
 
     @cached_property
     def _completion_bursts(self) -> int:
@@ -153,7 +162,7 @@ class WorstDram:
         reads = min(DRAM_QUEUE_BURSTS, reads) + 1
         queue = (2 if self._store_turns else 1) * reads * self.burst
         queue += self._bus(1) - 1  # the bus is not ready again at once
-        return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + BUS_LATENCY
+        return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + BUS.worst
 
     def transfer(self, op: Op, bursts: int, rows: int, beats: int, held: int = 1) -> int:
         """Return the cycles of ``bursts`` in ``rows`` with ``beats`` words, each of which takes the scratchpad ``held``
@@ -164,5 +173,5 @@ class WorstDram:
         p, between = self.params, self.between(op)
         misses = bursts if between else rows
         own = self._bus(beats) + max(misses * p.dram_row_miss, beats * (held - 1)) + bursts * between
-        round_trip = bursts * (p.dram_latency + BUS_LATENCY) // p.axi_outstanding
+        round_trip = bursts * (p.dram_latency + BUS.worst) // p.axi_outstanding
         return int(max(own, round_trip) * self.slowdown) + 1

@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 from hw.contract.params import SocParams
-from hw.contract.timing import FETCH_AHEAD, UNIT_IN_FLIGHT, UNIT_START
+from hw.contract.timing import FETCH_AHEAD, UNIT_IN_FLIGHT
+from sim.cost.overheads import UNIT_START
 from sim.cost.rivals import Others
 from sim.cost.units import insn_cycles
 
@@ -53,7 +54,7 @@ def _most_issued(insns: Sequence[Insn], params: SocParams) -> list[int]:
     unit between two that are issued within a span, those left out, are no more than the span.
     """
     issued = [insn for insn in insns if insn.op in UNIT_OF] * 2  # one inference behind the other
-    held = params.unit_queue_depth + 1 + UNIT_IN_FLIGHT
+    held = params.unit_room + UNIT_IN_FLIGHT
     units = np.array([UNIT_OF[insn.op] for insn in issued])
     cycles = np.array([insn_cycles(insn.op, insn.fields, params) - UNIT_START for insn in issued])
     most = {span: np.full(len(issued), len(issued)) for span in _SPANS}

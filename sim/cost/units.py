@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import SocParams
-from hw.contract.timing import MAC_IN_FLIGHT, TABLE_ROW_BYTES, UNIT_IN_FLIGHT, UNIT_START, VEC_IN_FLIGHT
+from hw.contract.timing import TABLE_ROW_BYTES, UNIT_IN_FLIGHT
 from sim.cost.dram import WorstDram, moved
 from sim.cost.exact.pipelines import record_cycles
-from sim.cost.overheads import COPY_LATENCY, COPY_PLAN, HIDDEN, MAC_LATENCY, VEC_FIXED, VEC_LATENCY
+from sim.cost.overheads import COPY, COPY_PLAN, HIDDEN, MAC, UNIT_START, VEC, VEC_LATENCY
 from sim.cost.rivals import Others, Rivals
 from sim.cost.shapes import DRAM_OPS, CopyShape, MacShape, Shape, VecShape, nominal_shape, placed_shape
 
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
-IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: MAC_IN_FLIGHT, Unit.VEC: VEC_IN_FLIGHT}
+IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: 2, Unit.VEC: 1}
 _TWO_OPERANDS = 1.5  #: cycles of a vector whose operands both lie in LV1, as they share its ports with the result
 
 
@@ -70,7 +70,7 @@ def worst_time(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram)
     shape = placed_shape(insn, params)
     if isinstance(shape, MacShape):
         cycles = shape.blocks * max(shape.pixels + shape.clashes, params.rows) + 4
-        return UnitTime(cycles, params.rows + MAC_LATENCY)
+        return UnitTime(cycles, params.rows + MAC.worst)
     if isinstance(shape, VecShape):
         return _worst_vec(shape, params, rivals)
     return _worst_bus_copy(shape, memory) if shape.op in DRAM_OPS else _worst_copy(shape, rivals)
@@ -94,7 +94,7 @@ def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
 
 def _worst_vec(shape: VecShape, params: SocParams, rivals: Rivals) -> UnitTime:
     reads_a, reads_b = rivals.lv1_reads("a"), rivals.lv1_reads("b")
-    cycles = shape.parameters * reads_a + VEC_FIXED + (record_cycles(params) if shape.across else 0)
+    cycles = shape.parameters * reads_a + VEC.worst + (record_cycles(params) if shape.across else 0)
     if shape.tables:
         cycles += shape.tables * (reads_a + 2 + params.lv1_word // TABLE_ROW_BYTES)
     vectors, elements = int(shape.vectors), int(shape.vectors * shape.window)
@@ -112,7 +112,7 @@ def _worst_copy(shape: CopyShape, rivals: Rivals) -> UnitTime:
     cycles = sum(run.alike * max(run.read * reads, run.steps + run.written * (writes - 1)) for run in shape.runs)
     source, target = {Op.LD1: ("lv2_ld1", "ld1"), Op.ST1: ("st1", "lv2_st1"), Op.LD0: ("ld0", "")}[shape.op]
     read, written = sum(run.alike * run.read for run in shape.runs), sum(run.alike * run.written for run in shape.runs)
-    latency = COPY_LATENCY + 8 * (max(reads, writes) - 1)
+    latency = COPY.worst + 8 * (max(reads, writes) - 1)
     return UnitTime(max(cycles, runs + COPY_PLAN) + 2, latency, ((source, read), (target, written)))
 
 
@@ -130,5 +130,5 @@ def _worst_bus_copy(shape: CopyShape, memory: WorstDram) -> UnitTime:
     held = memory.rivals.lv2_writes(Op.LD2) if loads else memory.rivals.lv2_reads(Op.ST2)
     runs, words = sum(run.alike for run in shape.runs), sum(run.alike * run.written for run in shape.runs)
     cycles = max(memory.transfer(shape.op, shape.bursts, shape.rows, words, held), runs + COPY_PLAN)
-    latency = memory.latency if shape.bursts else COPY_LATENCY
+    latency = memory.latency if shape.bursts else COPY.worst
     return UnitTime(cycles + 2, latency, (("lv2_ld2" if loads else "lv2_st2", words),))

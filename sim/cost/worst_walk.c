@@ -7,7 +7,7 @@ enum { CIRCULAR = -1 };
 
 typedef int64_t i64;
 
-/* The layouts of machine_t, steps_t, beside_t and window_t are those of worst_walk.py. */
+/* The layouts of machine_t, steps_t, beside_t and between_t are those of worst_walk.py. */
 typedef struct {
     i64 depth, per_burst, in_flight, issue, to_head, grant;
 } machine_t;
@@ -30,7 +30,7 @@ typedef struct {
     i64 count, queued, loaded;
     const i64 *step, *runs, *counts;
     i64 *space;
-} window_t;
+} between_t;
 
 typedef struct {
     i64 *times, head, tail, zeros;
@@ -105,25 +105,25 @@ static int run(walk_t *walk, i64 step, i64 issued) {
 }
 
 /* When all units are idle, the executor is at the end and the loader rests; CIRCULAR if a step waits for nothing. */
-i64 caesura_walk(const machine_t *machine, const steps_t *steps, const beside_t *beside, const window_t *window) {
+i64 caesura_walk(const machine_t *machine, const steps_t *steps, const beside_t *beside, const between_t *between) {
     walk_t walk = {.machine = machine, .steps = steps, .beside = beside};
-    i64 *space = window->space, issued = 0, fetched = 0, end = window->loaded;
-    for (int i = 0; i < SEMAPHORES; i++, space += window->count) {
+    i64 *space = between->space, issued = 0, fetched = 0, end = between->loaded;
+    for (int i = 0; i < SEMAPHORES; i++, space += between->count) {
         walk.semaphores[i].times = space;
-        walk.semaphores[i].zeros = window->counts[i];
+        walk.semaphores[i].zeros = between->counts[i];
     }
-    for (int i = 0; i < UNITS; i++, space += 2 * window->count) {
+    for (int i = 0; i < UNITS; i++, space += 2 * between->count) {
         walk.done[i] = space;
-        walk.taken[i] = space + window->count;
+        walk.taken[i] = space + between->count;
     }
     charge(&walk, beside->debt);
-    walk.free[LD2] = window->loaded;
-    for (i64 number = 0; number < window->count; number++) {
-        i64 step = window->step[number], unit = steps->unit[step];
+    walk.free[LD2] = between->loaded;
+    for (i64 number = 0; number < between->count; number++) {
+        i64 step = between->step[number], unit = steps->unit[step];
         if (unit == NONE)
             continue;
-        if (number < window->queued) {
-            if (window->runs[number]) {
+        if (number < between->queued) {
+            if (between->runs[number]) {
                 if (!run(&walk, step, 0))
                     return CIRCULAR;
             } else {

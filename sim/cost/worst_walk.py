@@ -8,23 +8,14 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from hw.contract.isa import INSN_BYTES, Op
+from hw.contract.isa import Op
 from hw.contract.params import SocParams
-from hw.contract.timing import (
-    ABANDON,
-    DRAINED,
-    FETCH_AHEAD,
-    FETCH_BURST_BYTES,
-    GRANT,
-    ISSUE,
-    POINT,
-    TO_HEAD,
-    UNIT_IN_FLIGHT,
-)
+from hw.contract.timing import FETCH_AHEAD, UNIT_IN_FLIGHT
 from sim.c_library import structure
 from sim.cost.backlog import Step
 from sim.cost.c_walks import address, c_walk, integers
-from sim.cost.dram import WorstDram
+from sim.cost.dram import WorstDram, fetched_together
+from sim.cost.overheads import ABANDON, DRAINED, GRANT, ISSUE, POINT, QUEUE
 from sim.cost.rivals import Rivals, lost
 from sim.cost.shapes import VecShape, placed_shape
 from sim.cost.units import UnitTime, rivalry, worst_time
@@ -38,13 +29,13 @@ _UNKNOWN = -1
 _Machine = structure("_Machine", "depth per_burst in_flight issue to_head grant", "")
 _Steps = structure("_Steps", "", "unit waits signals parameters")
 _Beside = structure("_Beside", "first fetch debt insn_debt reads_a", "cycles latency")
-_Window = structure("_Window", "count queued loaded", "step runs counts space")
+_Between = structure("_Between", "count queued loaded", "step runs counts space")
 
 
 @dataclass(frozen=True)
-class WaitWindow:
+class BetweenPoints:
     """Holds what is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers)
-    run, steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal windows,
+    run, steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal ones,
     of whatever bodies, have equal bounds."""
 
     queued: tuple[Step, ...]
@@ -82,11 +73,6 @@ def _same_work(rivals: Rivals) -> Rivals:
     return replace(rivals, fetched=0) if rivals.fetched else rivals
 
 
-def _fetched_together(params: SocParams) -> int:
-    """Return how many instructions a burst of the executor's fetch brings."""
-    return min(params.axi_burst_beats * params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
-
-
 class WorstWalks:
     """Finds the time from a pause to HALTED at the worst, without the completion of the job itself, from what is left
     to do and the rivals. Raises :class:`sim.toolchain.compilers.BuildError` if the C of it cannot be compiled."""
@@ -95,17 +81,17 @@ class WorstWalks:
         self._walk = c_walk("walk")
         self._work, self._steps = _LongestWork(params), _StepColumns(params)
         self._machine = _Machine(
-            params.unit_queue_depth + 1, _fetched_together(params), UNIT_IN_FLIGHT, ISSUE, TO_HEAD, GRANT
+            params.unit_room, fetched_together(params), UNIT_IN_FLIGHT, ISSUE.worst, QUEUE.worst, GRANT.worst
         )
         self._shared: dict[tuple, UnitTime] = {}
         self._durations: dict[Rivals, _Durations] = {}
         self._costs: dict[Rivals, _Costs] = {}
         self._subject: _Subject | None = None
 
-    def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
-        """Return the cycles for ``window`` beside ``rivals``."""
-        if self._subject is None or self._subject.window is not window:
-            self._subject = _Subject(window, self._steps)
+    def __call__(self, between: BetweenPoints, rivals: Rivals) -> int:
+        """Return the cycles for ``between`` beside ``rivals``."""
+        if self._subject is None or self._subject.between is not between:
+            self._subject = _Subject(between, self._steps)
         subject, costs = self._subject, self._costs_beside(rivals)
         costs.durations.complete(subject.running, rivals)
         end = self._walk(
@@ -212,25 +198,25 @@ class _Costs:
 
 
 class _Subject:
-    """Is a window as C reads it. ``running``: numbers of the steps that run."""
+    """Is the time between two points as C reads it. ``running``: numbers of the steps that run."""
 
-    def __init__(self, window: WaitWindow, steps: _StepColumns) -> None:
-        self.window = window
-        queued, issued, loads = (steps.numbers(part) for part in (window.queued, window.issued, window.loads))
+    def __init__(self, between: BetweenPoints, steps: _StepColumns) -> None:
+        self.between = between
+        queued, issued, loads = (steps.numbers(part) for part in (between.queued, between.issued, between.loads))
         executed = [number for number in issued if steps.steps[number].unit is not None]
-        self._running = [*(queued[number] for number in window.unfinished), *executed, *loads]
+        self._running = [*(queued[number] for number in between.unfinished), *executed, *loads]
         self.running = set(self._running)
         self._load = loads[-1] if loads else None
         self._accesses = steps.accesses
         self._words: dict[str, int] | None = None
         self._lost: dict[frozenset[str], int] = {}
         counts = [0] * _SEMAPHORES
-        for semaphore, count in window.counts:
+        for semaphore, count in between.counts:
             counts[semaphore] = count
         step = array("q", queued + issued)
-        runs = array("q", [number in window.unfinished for number in range(len(queued))])
+        runs = array("q", [number in between.unfinished for number in range(len(queued))])
         self._kept = step, runs, array("q", counts), integers(len(step) * (_SEMAPHORES + 2 * _UNITS))
-        self._left = _Window(len(step), len(queued), 0, *map(address, self._kept))
+        self._left = _Between(len(step), len(queued), 0, *map(address, self._kept))
 
     def left(self, durations: _Durations) -> ctypes.Structure:
         """Return what is left to do."""

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.functional.limits import source_start
-from sim.functional.pieces import MOST, Piece, cut, pieces, whole
 from sim.functional.state import Work
-from sim.functional.strided import Box
+from sim.functional.strided import MOST, Box, Piece, cut, pieces, whole
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from hw.contract.isa import MacMode, Op
 from hw.contract.job import Fault
 from hw.contract.spaces import Space
-from sim.functional.checked import CheckedMemories
-from sim.functional.pieces import MOST, pieces, whole
+from sim.functional.limits import CheckedMemories
 from sim.functional.state import EngineMemories, Segments, Work, nothing
-from sim.functional.strided import Box, strided
+from sim.functional.strided import MOST, Box, pieces, strided, whole
 
 #: Products of two operands of 9 bits that float32 adds without rounding: each is at most 255 * 255.
 _EXACT_DEPTH = (1 << 24) // (255 * 255)

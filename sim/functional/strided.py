@@ -1,10 +1,13 @@
-"""Defines strided boxes over linear memories, the one shape in which every instruction touches memory.
+"""Defines strided boxes over linear memories, the one shape in which every instruction touches memory, and cuts
+instructions in pieces, so that what they do takes no more room than a piece, however much they ask for.
 
 A box is the set of elements ``offset + sum(i[d] * strides[d])`` for ``0 <= i[d] < shape[d]``. Views are made with
 bounds already known, so they never leave the array they are made from.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -63,3 +66,35 @@ class Box:
         for n, s in zip(self.shape, self.strides, strict=True):
             index = index[..., None] + np.arange(n, dtype=np.int64) * s
         return index
+
+
+Piece = tuple[slice, ...]  #: of the outer loops; the inner ones are whole
+
+MOST = 1 << 20  #: elements of a piece
+
+
+def pieces(loops: Sequence[int], inner: int, most: int = MOST) -> Iterator[Piece]:
+    """Yield parts of nested ``loops`` in order. Counts are given outermost first, and each turn takes ``inner``
+    elements. Each part has ``most`` elements at most, or is a single turn; there is one part, of no slices, if
+    everything fits in it."""
+    if not loops or prod(loops) * inner <= most:
+        yield ()
+        return
+    turn = prod(loops[1:]) * inner
+    step = max(1, most // turn)
+    for begin in range(0, loops[0], step):
+        here = slice(begin, min(begin + step, loops[0]))
+        for rest in pieces(loops[1:], inner, most) if turn > most else [()]:
+            yield (here, *rest)
+
+
+def whole(piece: Piece, loops: Sequence[int]) -> list[slice]:
+    """Return a slice for each of ``loops``."""
+    return [*piece, *(slice(0, count) for count in loops[len(piece) :])]
+
+
+def cut(here: slice, low: int, high: int) -> tuple[slice, slice]:
+    """Return the part in ``here`` of what goes from ``low`` to before ``high``, counted from the beginning of ``here``,
+    and from ``low``."""
+    first, end = max(here.start, low), max(min(here.stop, high), max(here.start, low))
+    return slice(first - here.start, end - here.start), slice(first - low, end - low)

@@ -8,11 +8,11 @@ from .contained import (
 )
 from .contained_process import ContainedProcess as ContainedProcess
 from .cost import HostWork as HostWork, work_of as work_of
+from .onnx_models import all_tensors as all_tensors
 from .onnx_session import (
     HostSession as HostSession,
     run_host as run_host,
     session as session,
     session_options as session_options,
 )
-from .onnx_tensors import all_tensors as all_tensors
 from .worker import confine as confine, end_after as end_after

@@ -8,7 +8,6 @@ Processes of the models used last are kept, so that loading an image again costs
 """
 
 import functools
-import hashlib
 import math
 import threading
 import time
@@ -21,7 +20,7 @@ import onnx
 
 from sim.host import frames
 from sim.host.contained_process import ContainedProcess
-from sim.host.onnx_tensors import all_tensors
+from sim.host.onnx_models import ModelsKey, all_tensors
 
 _KEPT = 16  #: processes
 _SMALL = 1 << 20  #: bytes that an answer may have beyond what is expected: what is wrong with it can then be told
@@ -61,7 +60,7 @@ class ContainedModels:
         for number, model in enumerate(models):
             _refuse_external(number, model)
         self._limits = limits
-        self._process = _process(_Key(tuple(models)), limits)
+        self._process = _process(ModelsKey(*models), limits)
         if self._process.ended:
             self._process.start()
 
@@ -94,21 +93,8 @@ class ContainedModels:
         return f"its process ended; it may use {self._limits.memory >> 20:,} MiB of memory"
 
 
-class _Key:
-    """Stands for models as a key that compares digests instead of megabytes."""
-
-    def __init__(self, models: tuple[bytes, ...]) -> None:
-        self.models, self.digest = models, [hashlib.sha256(model).digest() for model in models]
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.digest))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.digest == self.digest
-
-
 @functools.lru_cache(maxsize=_KEPT)
-def _process(key: _Key, limits: HostLimits) -> "_Process":
+def _process(key: ModelsKey, limits: HostLimits) -> "_Process":
     return _Process(key.models, limits)
 
 

@@ -1,7 +1,6 @@
 """Runs ONNX models on the CPU with onnxruntime, in one way everywhere: compiler, checks and run time."""
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, NotImplemented as NoKernel
+
+from sim.host.onnx_models import ModelsKey
 
 _QUIET = 3  # onnxruntime reports errors only
 _SILENT = 4
@@ -68,24 +69,11 @@ class HostSession:
         return dict(zip(self.outputs, self._session.run(None, feed), strict=True))
 
 
-class _Key:
-    """Stands for a model as a cache key that compares digests instead of megabytes."""
-
-    def __init__(self, model: bytes):
-        self.model, self.digest = model, hashlib.sha256(model).digest()
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.digest == self.digest
-
-
 @functools.lru_cache(maxsize=_SESSIONS)
-def _loaded(key: _Key) -> HostSession:
-    return HostSession(key.model)
+def _loaded(key: ModelsKey) -> HostSession:
+    return HostSession(*key.models)
 
 
 def run_host(model: bytes, arrays: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
     """Run a serialised ONNX model (of ``ir.Host`` or of an image's host section); sessions are cached."""
-    return _loaded(_Key(model))(arrays)
+    return _loaded(ModelsKey(model))(arrays)

@@ -3,23 +3,20 @@ it can."""
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hw.contract.isa import INSN_BYTES, Segment, Unit
-from hw.contract.job import SEMAPHORES, JobFlag
+from hw.contract.job import SEMAPHORES, Fault, JobFlag
 from hw.contract.timing import RESTORED
 from sim.cost.exact.program import ProgramTable
 from sim.functional.state import FunctionalFault
+from sim.model.commands import READ_PORTS
 from sim.model.fetch import FetchModel
-from sim.model.jobs import Job
-from sim.model.load_unit import LoadUnit
-from sim.model.parts import Surroundings
-from sim.model.pipes import CopyPipe, MacPipe, VecPipe
-from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel, StoreQueueModel
-from sim.model.requests import READ_PORTS
-from sim.model.store_unit import StoreUnit
+from sim.model.jobs import Job, JobFault, executor_fault
+from sim.model.queues import QueueModel, SemaphoreModel, unit_queue
+from sim.model.surroundings import Surroundings
 
 _UNITS = len(Unit)
 
@@ -29,18 +26,15 @@ class Why(Enum):
 
     SPECIAL = auto()  #: an instruction that no unit executes
     BLOCKED = auto()  #: a queue without room
-    LIMIT = auto()  #: the end of the code segment
-    UNREAD = auto()  #: an instruction that could not be fetched
-    FAULT = auto()  #: an instruction that its unit refuses
+    FAULT = auto()  #: a fault of the instruction at hand
 
 
 class Stop(NamedTuple):
-    """Says why dispatch ended, and in which cycle; of a fault, which queue it is and what is wrong."""
+    """Says why dispatch ended, in which cycle, and what is wrong."""
 
     why: Why
     at: int
-    queue: Any = None
-    fault: Any = None
+    fault: JobFault | None = None
 
 
 _BLOCKED = Stop(Why.BLOCKED, 0)
@@ -59,7 +53,7 @@ class DispatchModel:
         self._engine, self._progress = engine, progress
         self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, wake, READ_PORTS * engine.number)
         self.semaphores = SemaphoreModel(engine.params.semaphores)
-        self._depth = engine.params.unit_queue_depth + 1
+        self._depth = engine.params.unit_room
         self.reset()
 
     def reset(self) -> None:
@@ -67,24 +61,14 @@ class DispatchModel:
         self.fetch.stop()
         self.semaphores.clear()
         self.program = ProgramTable(np.empty(0, np.uint8), self._engine.params)
-        self.queues = [self._queue(unit) for unit in Unit]
+        engine, semaphores = self._engine, self.semaphores
+        self.queues = [
+            unit_queue(unit, semaphores, self.program, engine.number, engine.params.rows, engine.memory.lv2_writes,
+                       {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}, self._bases, self._progress) for unit in Unit
+        ]  # fmt: skip
         self.pc = self._end_pc = self._first = self._decoded = 0
         self.latest = self.soonest = 0
         self.starved = 0  #: cycles in which the next instruction had not come whole
-
-    def _queue(self, unit: Unit) -> QueueModel:
-        engine = self._engine
-        carriers: dict[Unit, LoadUnit | StoreUnit] = {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}
-        if unit in carriers:
-            return BusQueueModel(unit, self.semaphores, self.program, carriers[unit], self._bases, self._progress)
-        if unit is Unit.ST1:
-            writes = engine.memory.lv2_writes
-            return StoreQueueModel(
-                unit, self.semaphores, self.program, engine.number, writes, lambda pc: self._bases(pc)[1]
-            )
-        if unit is Unit.MAC:
-            return QueueModel(unit, self.semaphores, self.program, MacPipe(engine.params.rows))
-        return QueueModel(unit, self.semaphores, self.program, VecPipe() if unit is Unit.VEC else CopyPipe())
 
     def _bases(self, pc: int) -> tuple[int, int]:
         return self._engine.bases(self.program, pc, self._segments)
@@ -126,10 +110,11 @@ class DispatchModel:
             number = pc - first
             if number >= come:
                 if pc >= self._end_pc:
-                    return Stop(Why.LIMIT, latest + 2)
+                    return Stop(Why.FAULT, latest + 2, executor_fault(Fault.LIMIT, pc))
                 if number >= len(whole):
                     return None
-                return Stop(Why.UNREAD, max(latest + per_insn + 1, whole[number] + 1, soonest))
+                unread = max(latest + per_insn + 1, whole[number] + 1, soonest)
+                return Stop(Why.FAULT, unread, executor_fault(Fault.BUS, pc))
             at = latest + per_insn
             if whole[number] > at:
                 at = whole[number]
@@ -162,8 +147,10 @@ class DispatchModel:
             if executes:
                 try:
                     self._engine.execute(program, pc - 1, self._job, self._patience)
-                except FunctionalFault as fault:
-                    return Stop(Why.FAULT, at, queue, fault)
+                except FunctionalFault as refused:
+                    begun = queue.taken[-1] if queue.taken else at
+                    fault = JobFault(refused.code, refused.unit, refused.pc, refused.addr)
+                    return Stop(Why.FAULT, max(at, begun) + 8, fault)
             queue.advance(work)
             while work:
                 work.pop().advance(work)

@@ -3,22 +3,21 @@
 What depends on the host, a cancellation point or the end of a body, happens in its own cycle.
 """
 
-from hw.contract.isa import INSN_BYTES
 from hw.contract.job import Fault, FaultUnit
 from hw.contract.regs import EngineState
 from hw.contract.timing import SETTLED, STUCK_CYCLES
 from sim.cost.exact.program import CANCEL, END, ILLEGAL
 from sim.model.completion import completion_of
 from sim.model.dispatch import DispatchModel, Why
-from sim.model.jobs import Job, JobFault, no_job
-from sim.model.parts import Part
+from sim.model.jobs import Job, JobFault, executor_fault, no_job
 from sim.model.prepare import PreparerModel
 from sim.model.queues import QueueModel
+from sim.model.surroundings import Component
 
 _IDLE, _BODY, _QUIESCE, _HALTED, _BETWEEN, _DRAIN, _RETIRE, _COPY, _REPORT, _DEAD = range(10)
 
 
-class ExecutorModel(Part):
+class ExecutorModel(Component):
     """Runs bodies in ring order. ``released``: jobs that have ended; ``job``: the one at hand, or the last."""
 
     def build(self) -> None:
@@ -174,14 +173,9 @@ class ExecutorModel(Part):
             return
         if stop.why is Why.BLOCKED:
             self._look_for_deadlock()
-        elif stop.why is Why.LIMIT:
-            self._fault_at(max(time, stop.at), self.dispatch.pc, Fault.LIMIT)
-        elif stop.why is Why.UNREAD:
-            self._fault_at(max(time, stop.at), self.dispatch.pc, Fault.BUS)
-        elif stop.why is Why.FAULT:
-            begun = stop.queue.taken[-1] if stop.queue.taken else stop.at
-            fault = stop.fault
-            self._trap(max(stop.at, begun) + 8, JobFault(fault.code, fault.unit, fault.pc, fault.addr))
+        elif stop.fault:
+            own = stop.fault.unit is FaultUnit.EXECUTOR
+            self._trap(max(time, stop.at) if own else stop.at, stop.fault)
         else:
             self._special(stop.at, self.dispatch.pc)
 
@@ -200,7 +194,7 @@ class ExecutorModel(Part):
             self.later(at, self._cancel, pc)
         else:
             assert unit == ILLEGAL
-            self._fault_at(at, pc, Fault.ILLEGAL)
+            self._trap(at, executor_fault(Fault.ILLEGAL, pc))
 
     def _cancel(self, time: int, pc: int) -> None:
         if self._state != _BODY or self._trapped or pc != self.dispatch.pc:
@@ -285,10 +279,6 @@ class ExecutorModel(Part):
         self.consider(time)
 
     # -- faults ----------------------------------------------------------------------------------------------
-    def _fault_at(self, time: int, pc: int, code: Fault) -> None:
-        """Fail with a fault of the executor itself."""
-        self._trap(time, JobFault(code, FaultUnit.EXECUTOR, pc, pc * INSN_BYTES))
-
     def struck(self, time: int, fault: JobFault) -> None:
         """Take note that the memory answered an instruction of the body with an error, which is known at ``time``."""
         if self._state in (_BODY, _QUIESCE, _DRAIN):

@@ -6,8 +6,8 @@ from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_RETURN, FETCH_AHEAD, FETCH_BUFFERED, FETCH_BURST_BYTES, FETCH_STARTS
 from sim.model.agenda import Agenda
-from sim.model.dram import MemoryModel
-from sim.model.requests import HELD
+from sim.model.commands import HELD
+from sim.model.memory import MemoryModel
 
 _NEVER = 1 << 60
 

@@ -26,6 +26,11 @@ class JobFault:
     address: int = 0
 
 
+def executor_fault(code: Fault, pc: int) -> JobFault:
+    """Return the fault of the executor itself at instruction ``pc``."""
+    return JobFault(code, FaultUnit.EXECUTOR, pc, pc * INSN_BYTES)
+
+
 @dataclass
 class Job:
     """Holds a descriptor that was fetched. ``times`` is the members of its completion of that name, filled on the

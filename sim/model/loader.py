@@ -4,19 +4,18 @@ from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from sim.cost.exact.program import CANCEL, END, ProgramTable
 from sim.functional.state import FunctionalFault
+from sim.model.commands import LOADER, READ_PORTS, Command
 from sim.model.completion import Spans
 from sim.model.fetch import FetchModel
 from sim.model.jobs import Job, JobFault, no_job
-from sim.model.parts import Part
-from sim.model.requests import READ_PORTS
-from sim.model.transfer import LOADER, Transfer
+from sim.model.surroundings import Component
 
 LOOK = 4  #: cycles from a stored job until its window is looked at
 SAVE = 8  #: words of its counters that are saved
 _NOTHING, _WINDOW, _FETCHING, _OFFERED, _DRAIN, _HELD, _ABANDON, _STOPPED = range(8)
 
 
-class LoaderModel(Part):
+class LoaderModel(Component):
     """Takes stored jobs in order. ``loaded``: jobs handed to the executor; ``fault``: why the next will not come."""
 
     def build(self) -> None:
@@ -157,7 +156,7 @@ class LoaderModel(Part):
         generation = self.generation
         engine.ld2.offer(
             time,
-            Transfer(
+            Command(
                 program.measured(pc),
                 engine.bases(program, pc, job.segments),
                 lambda at: self._accepted(at, pc) if generation == self.generation else None,

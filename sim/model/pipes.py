@@ -1,6 +1,6 @@
 """Models the units that stay on the chip as pipelines: when they take a command, and when they signal that it is done.
 
-``CopyPipe``: ``hw/dma/unit.py`` between scratchpads. ``MacPipe``: ``hw/mac/sequencer.py``. ``VecPipe``:
+``CopyPipe``: ``hw/dma/units.py`` between scratchpads. ``MacPipe``: ``hw/mac/sequencer.py``. ``VecPipe``:
 ``hw/vec/unit.py``. All take a command that is valid from a cycle on and what the formulas of :mod:`sim.cost.exact` say
 of it, and return the cycle in which they accept it and that of the signal.
 """

@@ -4,13 +4,13 @@ from hw.contract.isa import Segment
 from hw.contract.job import JobFlag
 from hw.contract.timing import JOB_EVENTS, JOB_READ
 from sim.model.jobs import Job, no_job
-from sim.model.parts import Part
+from sim.model.surroundings import Component
 
 _WAIT_FLAGS = (JobFlag.WAIT0, JobFlag.WAIT1)  #: looked at one after the other
 _NOTHING, _READING, _UNFETCHED, _EVENTS, _READY = range(5)
 
 
-class PreparerModel(Part):
+class PreparerModel(Component):
     """Reads a job, begins to fetch its body, and waits for its events."""
 
     def reset(self) -> None:

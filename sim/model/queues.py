@@ -7,17 +7,16 @@ Only what waits for DRAM must wait here, too.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from hw.contract.isa import Unit
 from hw.contract.timing import QUEUED, UNIT_IN_FLIGHT
 from sim.cost.exact.program import ProgramTable
-from sim.model.load_unit import LoadUnit
-from sim.model.lv2_writes import Lv2Writes
-from sim.model.pipes import CopyPipe
-from sim.model.store_unit import StoreUnit
-from sim.model.transfer import Transfer
+from sim.model.commands import Command
+from sim.model.memory import Lv2Writes
+from sim.model.memory_units import MemoryUnit
+from sim.model.pipes import CopyPipe, MacPipe, VecPipe
 
 
 class Pipe(Protocol):
@@ -183,13 +182,13 @@ _NO_PIPE = CopyPipe()  #: never run
 class BusQueueModel(QueueModel):
     """Models the queue of LD2 or ST2, whose ends are known when they have come.
 
-    ``locate(pc)`` are the ``bases`` of a ``Transfer``; ``progress`` is called when something has begun or ended.
+    ``locate(pc)`` are the ``bases`` of a ``Command``; ``progress`` is called when something has begun or ended.
     """
 
     __slots__ = ("_at_unit", "_carrier", "_generation", "_locate", "_progress")
 
     def __init__(
-        self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, carrier: LoadUnit | StoreUnit,
+        self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, carrier: MemoryUnit,
         locate: Callable[[int], tuple[int, int]], progress: Callable[[int, list[QueueModel]], None],
     ) -> None:  # fmt: skip
         self._carrier, self._locate, self._progress = carrier, locate, progress
@@ -217,19 +216,19 @@ class BusQueueModel(QueueModel):
             head = max(head, self.done[place - UNIT_IN_FLIGHT] + 1)
         self._at_unit = True
         pc, generation = self.pcs[place], self._generation
-        transfer = Transfer(
+        command = Command(
             self.program.measured(pc),
             self._locate(pc),
             lambda time: self._accepted(time, generation),
             lambda time: self._ended(time, generation),
             pc,
         )
-        self._carrier.agenda.at(head, self._offer, (transfer, generation))
+        self._carrier.agenda.at(head, self._offer, (command, generation))
 
-    def _offer(self, time: int, subject: tuple[Transfer, int]) -> None:
-        transfer, generation = subject
+    def _offer(self, time: int, subject: tuple[Command, int]) -> None:
+        command, generation = subject
         if generation == self._generation:
-            self._carrier.offer(time, transfer)
+            self._carrier.offer(time, command)
 
     def _accepted(self, time: int, generation: int) -> None:
         if generation == self._generation:
@@ -247,3 +246,17 @@ class BusQueueModel(QueueModel):
                 work.append(waiter)
         self.done.append(time)
         self._progress(time, work)
+
+
+def unit_queue(
+    unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, engine: int, rows: int, writes: Lv2Writes,
+    carriers: Mapping[Unit, MemoryUnit], bases: Callable[[int], tuple[int, int]],
+    progress: Callable[[int, list[QueueModel]], None],
+) -> QueueModel:  # fmt: skip
+    """Return the queue of ``unit`` of an engine whose arrays have ``rows``; ``bases(pc)`` are a ``Command``'s."""
+    if unit in carriers:
+        return BusQueueModel(unit, semaphores, program, carriers[unit], bases, progress)
+    if unit is Unit.ST1:
+        return StoreQueueModel(unit, semaphores, program, engine, writes, lambda pc: bases(pc)[1])
+    pipes: dict[Unit, Callable[[], Pipe]] = {Unit.MAC: lambda: MacPipe(rows), Unit.VEC: VecPipe}
+    return QueueModel(unit, semaphores, program, pipes.get(unit, CopyPipe)())

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from hw.contract.job import COUNTERS, JOB, SEMAPHORES, Fault, FaultUnit
+from hw.contract.job import COUNTERS, JOB, Fault
 from hw.contract.regs import (
     ENGINE_REGS,
     GLOBAL_REGS,
@@ -14,11 +14,12 @@ from hw.contract.regs import (
     global_reg,
 )
 from hw.contract.timing import COUNTER_READ
-from sim.model.engine import EngineModel
-from sim.model.soc import SocModel
+from sim.model.engine import EngineModel, SocModel
+from sim.model.jobs import BAD_READ, JobFault
 
 _WORD = 0xFFFFFFFF
 _BASE = _WORD & -JOB.size
+_NO_FAULT = JobFault(Fault.NONE, 0)
 _MASKS = {
     "RING_BASE": _BASE,
     "CPL_BASE": _BASE,
@@ -43,7 +44,7 @@ class RegisterModel:
         self._counters: set[int] = set()
         self._add_globals()
         for engine in soc.engines:
-            _EngineRegisters(engine).add(self.readers, self.writers, self._counters)
+            _add_engine(engine, self.readers, self.writers, self._counters)
 
     def touched(self, address: int, time: int) -> int:
         """Return when an access that reaches the register file at ``time`` is carried out: some registers take
@@ -102,124 +103,84 @@ class RegisterModel:
                 told(time)
 
 
-class _EngineRegisters:
-    """Holds the registers of one engine, with a method for each that is more than a number it keeps."""
+def _add_engine(e: EngineModel, readers: dict[int, Read], writers: dict[int, Write], counters: set[int]) -> None:
+    """Add the registers of an engine. Those that :func:`_read` and :func:`_written` do not know keep a number."""
+    read, written = _read(e), _written(e)
+    for reg in ENGINE_REGS:
+        for i in range(reg.count):
+            address = engine_reg(e.number, reg.name, i)
+            if reg.name == "SEM":
+                readers[address] = partial(e.executor.dispatch.semaphores.count, i)
+            elif reg.name == "COUNTER":
+                readers[address] = partial(_counter, e, i)
+                counters.add(address)
+            else:
+                readers[address] = read.get(reg.name) or partial(_kept, e, reg.name)
+            if reg.access is not Access.RO:
+                writers[address] = written.get(reg.name) or partial(_keep, e, reg.name)
 
-    def __init__(self, engine: EngineModel) -> None:
-        self._engine = engine
 
-    def add(self, readers: dict[int, Read], writers: dict[int, Write], counters: set[int]) -> None:
-        e = self._engine
-        for reg in ENGINE_REGS:
-            name = reg.name.lower()
-            for i in range(reg.count):
-                address = engine_reg(e.number, reg.name, i)
-                read = getattr(self, f"_{name}", None)
-                if read is None:
-                    readers[address] = partial(self._kept, reg.name)
-                else:
-                    readers[address] = read if reg.count == 1 else partial(read, i)
-                if reg.access is not Access.RO:
-                    writers[address] = getattr(self, f"_write_{name}", None) or partial(self._keep, reg.name)
-                if reg.name == "COUNTER":
-                    counters.add(address)
+def _read(e: EngineModel) -> dict[str, Read]:
+    """Return how registers are read that are more than a number which they keep."""
+    ring, loader, retirer, executor = e.ring, e.loader, e.retirer, e.executor
+    return {
+        "CONTROL": lambda _: e.enabled | e.paused << 2,
+        "STATUS": lambda time: e.state(time) | loader.busy << 4 | executor.in_job << 5,
+        "IRQ_STATUS": lambda _: e.irq_pending,
+        "RING_TAIL": lambda _: ring.tail & _WORD,
+        "RING_FETCHED": lambda _: ring.fetched & _WORD,
+        "RING_LOADED": lambda _: loader.loaded & _WORD,
+        "RING_HEAD": lambda _: retirer.retired & _WORD,
+        "CPL_TAIL": lambda _: retirer.retired & _WORD,
+        "HALT_JOB": lambda _: executor.job.members["job_id"],
+        "CURRENT_JOB": lambda _: executor.job.members["job_id"],
+        "HALT_POINT": lambda _: executor.halt_point,
+        "HALT_PC": lambda _: executor.halt_pc,
+        "HALT_CYCLE_LO": lambda _: executor.halt_cycle & _WORD,
+        "HALT_CYCLE_HI": lambda _: executor.halt_cycle >> 32,
+        "CURRENT_PC": executor.next_pc,
+        "FAULT_CODE": lambda _: _fault(e).code | _fault(e).unit << 8,
+        "FAULT_JOB": lambda _: _fault_job(e),
+        "FAULT_PC": lambda _: _fault(e).pc,
+        "FAULT_ADDR": lambda _: _fault(e).address & _WORD,
+    }
 
-    def _kept(self, name: str, time: int) -> int:
-        return self._engine.regs[name]
 
-    def _keep(self, name: str, time: int, value: int) -> None:
-        self._engine.regs[name] = value & _MASKS.get(name, _WORD)
+def _written(e: EngineModel) -> dict[str, Write]:
+    """Return how registers are written that do more than keep a number."""
 
-    # -- control ---------------------------------------------------------------------------------------------
-    def _control(self, time: int) -> int:
-        return self._engine.enabled | self._engine.paused << 2
+    def acknowledge(_: int, value: int) -> None:
+        e.irq_pending &= ~value
 
-    def _write_control(self, time: int, value: int) -> None:
-        self._engine.control(time, value)
+    def consumed(time: int, value: int) -> None:
+        e.regs["CPL_HEAD"] = value
+        e.retirer.consider(time)
 
-    def _status(self, time: int) -> int:
-        e = self._engine
-        return e.state(time) | e.loader.busy << 4 | e.executor.in_job << 5
+    return {"CONTROL": e.control, "IRQ_STATUS": acknowledge, "RING_TAIL": e.ring.doorbell, "CPL_HEAD": consumed}
 
-    def _irq_status(self, time: int) -> int:
-        return self._engine.irq_pending
 
-    def _write_irq_status(self, time: int, value: int) -> None:
-        self._engine.irq_pending &= ~value
+def _kept(e: EngineModel, name: str, time: int) -> int:
+    return e.regs[name]
 
-    # -- rings -----------------------------------------------------------------------------------------------
-    def _ring_tail(self, time: int) -> int:
-        return self._engine.ring.tail & _WORD
 
-    def _write_ring_tail(self, time: int, value: int) -> None:
-        self._engine.ring.doorbell(time, value)
+def _keep(e: EngineModel, name: str, time: int, value: int) -> None:
+    e.regs[name] = value & _MASKS.get(name, _WORD)
 
-    def _ring_fetched(self, time: int) -> int:
-        return self._engine.ring.fetched & _WORD
 
-    def _ring_loaded(self, time: int) -> int:
-        return self._engine.loader.loaded & _WORD
+def _counter(e: EngineModel, number: int, time: int) -> int:
+    job = e.executor.job
+    return e.counters(job, e.executor.dispatch.queues, time)[COUNTERS[number][0]] & _WORD if job.index >= 0 else 0
 
-    def _ring_head(self, time: int) -> int:
-        return self._engine.retirer.retired & _WORD
 
-    _cpl_tail = _ring_head
+def _fault(e: EngineModel) -> JobFault:
+    """Return the fault that the registers show: that of a completion, which could not be written, or of the job."""
+    return BAD_READ if e.retirer.failed else e.executor.fault or _NO_FAULT
 
-    def _write_cpl_head(self, time: int, value: int) -> None:
-        self._engine.regs["CPL_HEAD"] = value
-        self._engine.retirer.consider(time)
 
-    # -- the job at hand -------------------------------------------------------------------------------------
-    def _halt_job(self, time: int) -> int:
-        return self._engine.executor.job.members["job_id"]
-
-    _current_job = _halt_job
-
-    def _halt_point(self, time: int) -> int:
-        return self._engine.executor.halt_point
-
-    def _halt_pc(self, time: int) -> int:
-        return self._engine.executor.halt_pc
-
-    def _halt_cycle_lo(self, time: int) -> int:
-        return self._engine.executor.halt_cycle & _WORD
-
-    def _halt_cycle_hi(self, time: int) -> int:
-        return self._engine.executor.halt_cycle >> 32
-
-    def _current_pc(self, time: int) -> int:
-        return self._engine.executor.next_pc(time)
-
-    def _sem(self, number: int, time: int) -> int:
-        assert number < SEMAPHORES
-        return self._engine.executor.dispatch.semaphores.count(number, time)
-
-    def _counter(self, number: int, time: int) -> int:
-        e = self._engine
-        job = e.executor.job
-        return e.counters(job, e.executor.dispatch.queues, time)[COUNTERS[number][0]] & _WORD if job.index >= 0 else 0
-
-    # -- faults ----------------------------------------------------------------------------------------------
-    def _fault_code(self, time: int) -> int:
-        e = self._engine
-        if e.retirer.failed:
-            return Fault.BUS | FaultUnit.RING << 8
-        fault = e.executor.fault
-        return fault.code | fault.unit << 8 if fault else 0
-
-    def _fault_job(self, time: int) -> int:
-        e = self._engine
-        if e.retirer.failed:
-            return e.retirer.failed.members["job_id"]
-        return self._halt_job(time) if e.executor.dead else 0
-
-    def _fault_pc(self, time: int) -> int:
-        fault = self._engine.executor.fault
-        return fault.pc if fault and not self._engine.retirer.failed else 0
-
-    def _fault_addr(self, time: int) -> int:
-        fault = self._engine.executor.fault
-        return fault.address & _WORD if fault and not self._engine.retirer.failed else 0
+def _fault_job(e: EngineModel) -> int:
+    if e.retirer.failed:
+        return e.retirer.failed.members["job_id"]
+    return e.executor.job.members["job_id"] if e.executor.dead else 0
 
 
 def _constant(value: int, time: int) -> int:

@@ -2,14 +2,14 @@
 
 from hw.contract.job import COMPLETION, COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.timing import AXI_RETURN
+from sim.model.commands import HELD
 from sim.model.jobs import Job
-from sim.model.parts import Part
-from sim.model.requests import HELD
+from sim.model.surroundings import Component
 
 COPIED = COMPLETION[COUNTERS[0][0]].offset // 4 + len(COUNTERS)  #: words of a completion, one per cycle
 
 
-class RetirerModel(Part):
+class RetirerModel(Component):
     """Copies a completion, writes it, and tells host and events. ``retired``: jobs whose completion is in DRAM;
     ``free``: the next may come; ``failed``: the job whose completion could not be written."""
 

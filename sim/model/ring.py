@@ -2,14 +2,14 @@
 
 from hw.contract.job import JOB
 from hw.contract.timing import AXI_RETURN, FETCH_BURST_BYTES
+from sim.model.commands import HELD, READ_PORTS
 from sim.model.jobs import BAD_DESCRIPTOR, BAD_READ, Job, JobFault, read_job
-from sim.model.parts import Part
-from sim.model.requests import HELD, READ_PORTS
+from sim.model.surroundings import Component
 
 _WORDS = JOB.size // 8
 
 
-class RingModel(Part):
+class RingModel(Component):
     """Keeps up to ``job_slots`` descriptors in ring order. ``jobs``: those that are valid, by index."""
 
     def reset(self) -> None:

@@ -1,26 +1,53 @@
-"""Holds what the engines of a SoC share: time, memories, events and programs."""
+"""Holds what the engines of a SoC share: time, memories, programs, and the event counters of ``hw/control/events.py``,
+whose turns are a clock of their own."""
 
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.isa import UNIT_OF, Insn, Op
+from hw.contract.isa import UNIT_OF, Op
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
-from sim.cost.exact.copies import RUN_LOOPS, runs_of
-from sim.cost.exact.excerpt import MOST, excerpt
-from sim.cost.exact.program import ProgramTable
+from sim.cost.exact.copies import run_beyond
+from sim.cost.exact.program import Programs, ProgramTable
 from sim.functional.repeated import RepeatedUnits
 from sim.functional.state import FunctionalFault, Segments
 from sim.model.agenda import Agenda
-from sim.model.completion import BodyCounters
-from sim.model.dram import MemoryModel
-from sim.model.events import EventModel
-from sim.model.programs import Programs
-from sim.model.recorder import Recorder
+from sim.model.completion import BodyCounters, Recorder
+from sim.model.memory import MemoryModel
 
 ENDLESS = 1 << 28  #: cycles of an instruction that nobody waits for
+
+
+class EventModel:
+    """Keeps counters that only engines' signals and the host change. Every engine has two turns in a round, for signals
+    and for waits, and the host has one; a turn takes two cycles, and what is asked in its first is answered in its
+    second."""
+
+    def __init__(self, params: SocParams) -> None:
+        self.counts = [0] * params.events
+        self._round = 2 * (2 * params.engines + 1)
+
+    def _turn(self, time: int, first: int) -> int:
+        """Return when what is asked from ``time`` on is answered, in the turn that begins at ``first`` of a round."""
+        return time + (first - time) % self._round + 1
+
+    def signalled(self, time: int, engine: int) -> int:
+        """Return when a signal that ``engine`` offers from ``time`` on is taken."""
+        return self._turn(time, 4 * engine)
+
+    def looked(self, time: int, engine: int) -> int:
+        """Return when ``engine``, which waits from ``time`` on, sees a counter next."""
+        return self._turn(time, 4 * engine + 2)
+
+    def accessed(self, time: int) -> int:
+        """Return when an access of the host that is offered from ``time`` on is answered."""
+        return self._turn(time, self._round - 2)
+
+    def reached(self, number: int, value: int) -> bool:
+        """Return whether a counter is at or past ``value``."""
+        return not (self.counts[number] - value) >> 31 & 1
 
 
 class Shared:
@@ -56,12 +83,6 @@ class Shared:
         try:
             self.units.execute(insn, segments, engine, pc, only_checks=endless)
         except IndexError:  # within its segment, which reaches beyond the memory
-            raise FunctionalFault(Fault.BUS, pc, self._unanswered(insn, segments), UNIT_OF[insn.op]) from None
-
-    def _unanswered(self, insn: Insn, segments: Segments) -> int:
-        """Return the offset of byte 0 of the first run that the DRAM answers with an error."""
-        side = "src" if insn.op is Op.LD2 else "dst"
-        runs = runs_of(excerpt(insn.fields, RUN_LOOPS, MOST)[0])
-        first = runs.src if insn.op is Op.LD2 else runs.dst
-        beyond = first + segments[insn[f"{side}_seg"]][0] + insn["len"] > self.params.dram_bytes
-        return int(first[beyond][0]) if beyond.any() else int(first[0])
+            base = segments[insn["src_seg" if insn.op is Op.LD2 else "dst_seg"]][0]
+            offset = run_beyond(insn.fields, base, self.params.dram_bytes, insn.op is Op.LD2)
+            raise FunctionalFault(Fault.BUS, pc, offset, UNIT_OF[insn.op]) from None

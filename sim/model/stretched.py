@@ -19,9 +19,8 @@ from hw.contract.params import SocParams
 from sim.cost.exact.copies import BurstTable, BusCopy, CopySteps
 from sim.cost.exact.decoded import Work
 from sim.cost.exact.pipelines import MacBlocks
-from sim.cost.exact.program import PIECE, ProgramTable
+from sim.cost.exact.program import PIECE, Programs, ProgramTable
 from sim.model.bus import ModelBus
-from sim.model.programs import Programs
 
 Factors = Mapping[Unit, float]  #: how many times as long instructions of a unit take; 1 for a unit that is left out
 

@@ -11,13 +11,13 @@ from hw.contract.isa import Unit
 from hw.contract.job import SEMAPHORE_CLASSES
 from sim.model.queues import QueueModel
 
-Span = tuple[int, int]  #: from a cycle to before another
+CycleRange = tuple[int, int]  #: from a cycle to before another
 
 
-class Stretches:
-    """Holds cycles in spans that are apart and in order."""
+class CycleRanges:
+    """Holds cycles in ranges that are apart and in order."""
 
-    def __init__(self, spans: Sequence[Span]) -> None:
+    def __init__(self, spans: Sequence[CycleRange]) -> None:
         self._begins = [begin for begin, _ in spans]
         self._ends = [end for _, end in spans]
         self._total = [0, *accumulate(end - begin for begin, end in spans)]
@@ -31,9 +31,9 @@ class Stretches:
         return self._total[place] - max(0, self._ends[place - 1] - time) if place else 0
 
 
-def united(spans: Iterable[Span]) -> list[Span]:
+def united(spans: Iterable[CycleRange]) -> list[CycleRange]:
     """Return the cycles in any of ``spans``, as spans that are apart and in order."""
-    found: list[Span] = []
+    found: list[CycleRange] = []
     for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
             found[-1] = (found[-1][0], max(end, found[-1][1]))
@@ -42,7 +42,7 @@ def united(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def without(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
+def without(spans: Sequence[CycleRange], others: Sequence[CycleRange]) -> list[CycleRange]:
     """Return what is left of ``spans`` without ``others``; both are apart and in order."""
     found, place = [], 0
     for begin, end in spans:
@@ -60,8 +60,8 @@ def without(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
 
 
 class Waiting(NamedTuple):
-    """Describes a stretch in which the head of a queue misses semaphores. ``lowest`` is the lowest class of these;
-    ``data`` says whether one of them is of an even class."""
+    """Describes a range of cycles in which the head of a queue misses semaphores. ``lowest`` is the lowest class of
+    these; ``data`` says whether one of them is of an even class."""
 
     begin: int
     end: int
@@ -70,8 +70,8 @@ class Waiting(NamedTuple):
 
 
 def waits_of(queue: QueueModel, tokens: Mapping[int, Sequence[int]], now: int) -> Iterator[Waiting]:
-    """Yield the stretches in which the unit was idle and the head of its queue missed semaphores. ``tokens`` is by
-    semaphore the cycles in which it was signalled, in order."""
+    """Yield the ranges of cycles in which the unit was idle and the head of its queue missed semaphores. ``tokens`` is
+    by semaphore the cycles in which it was signalled, in order."""
     used: dict[int, int] = defaultdict(int)
     free = 0
     for place in range(len(queue.granted)):
@@ -107,14 +107,14 @@ def tokens_of(queues: Sequence[QueueModel], restored: Mapping[int, int]) -> Mapp
 
 
 def waiting_counters(
-    queues: Sequence[QueueModel], restored: Mapping[int, int], loads: Iterable[Span], now: int
+    queues: Sequence[QueueModel], restored: Mapping[int, int], loads: Iterable[CycleRange], now: int
 ) -> dict[str, int]:
     """Return ``*_waiting``, ``*_missing0`` to ``3`` and ``mac_starved`` of a body in cycle ``now``; ``loads`` are spans
     in which LD2 worked for the loader."""
     tokens, counters = tokens_of(queues, restored), dict[str, int]()
     spans = {unit: zip(queues[unit].taken, queues[unit].done, strict=False) for unit in (Unit.LD2, Unit.LD1, Unit.LD0)}
     near = united([*spans[Unit.LD1], *spans[Unit.LD0]])
-    alone = Stretches(without(united([*spans[Unit.LD2], *loads]), near))
+    alone = CycleRanges(without(united([*spans[Unit.LD2], *loads]), near))
     for unit in (Unit.MAC, Unit.VEC):
         lost, starved = [0] * SEMAPHORE_CLASSES, 0
         for one in waits_of(queues[unit], tokens, now):

@@ -55,7 +55,7 @@ class CompiledBus(RtlBus):
         vcd: str | PathLike | None = None,
         progress: Progress | None = None,
     ) -> None:
-        super().__init__(params, costs or HostCosts(), progress)
+        super().__init__(params, costs, progress)
         self._library = _load_library(library)
         self._handle = self._library.caesura_create(None if vcd is None else os.fsencode(vcd))
         if not self._handle:
@@ -106,14 +106,8 @@ class CompiledBus(RtlBus):
     def _store(self, address: int, data: bytes) -> None:
         ctypes.memmove(self._memory + address, data, len(data))
 
-    def _stall(self, rate: int, seed: int) -> None:
-        self._library.caesura_stall(self._handle, rate, seed)
-
-    def _fault(self, kind: int, base: int, last: int) -> None:
-        self._library.caesura_fault(self._handle, kind, base, last)
-
-    def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
-        self._library.caesura_dram_timing(self._handle, latency, row_miss, bandwidth)
+    def _set(self, what: str, *values: int) -> None:
+        getattr(self._library, f"caesura_{what}")(self._handle, *values)
 
     def _release(self) -> None:
         self._library.caesura_destroy(self._handle)

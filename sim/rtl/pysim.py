@@ -9,7 +9,7 @@ from amaranth.hdl import MemoryInstance
 from amaranth.sim import Simulator
 
 from hw.contract.bus import HostCosts, Progress
-from sim.rtl.base import RtlBus, Until
+from sim.rtl.base import INPUTS, RtlBus, Until
 from sim.rtl.top import SimTop
 
 PERIOD = 1e-9
@@ -38,7 +38,7 @@ class PysimBus(RtlBus):
         vcd: str | PathLike | None = None,
         progress: Progress | None = None,
     ) -> None:
-        super().__init__(top.params, costs or HostCosts(), progress)
+        super().__init__(top.params, costs, progress)
         self._top = top
         self._job: Callable[[Any], Awaitable[None]] | None = None
         self._simulator = Simulator(top)
@@ -129,26 +129,10 @@ class PysimBus(RtlBus):
 
         self._do(job)
 
-    def _stall(self, rate: int, seed: int) -> None:
+    def _set(self, what: str, *values: int) -> None:
         async def job(ctx):
-            ctx.set(self._top.stall_rate, rate)
-            ctx.set(self._top.stall_seed, seed)
-
-        self._do(job)
-
-    def _fault(self, kind: int, base: int, last: int) -> None:
-        async def job(ctx):
-            ctx.set(self._top.fault_kind, kind)
-            ctx.set(self._top.fault_base, base)
-            ctx.set(self._top.fault_last, last)
-
-        self._do(job)
-
-    def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
-        async def job(ctx):
-            ctx.set(self._top.dram_latency, latency)
-            ctx.set(self._top.dram_row_miss, row_miss)
-            ctx.set(self._top.dram_bandwidth, bandwidth)
+            for name, value in zip(INPUTS[what], values, strict=True):
+                ctx.set(getattr(self._top, name), value)
 
         self._do(job)
 

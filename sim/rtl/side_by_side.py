@@ -58,17 +58,9 @@ class SideBySideBus(RtlBus):
         for bus in self.buses.values():
             bus._store(address, data)
 
-    def _stall(self, rate: int, seed: int) -> None:
+    def _set(self, what: str, *values: int) -> None:
         for bus in self.buses.values():
-            bus._stall(rate, seed)
-
-    def _fault(self, kind: int, base: int, last: int) -> None:
-        for bus in self.buses.values():
-            bus._fault(kind, base, last)
-
-    def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
-        for bus in self.buses.values():
-            bus._dram_timing(latency, row_miss, bandwidth)
+            bus._set(what, *values)
 
     def _release(self) -> None:
         for bus in self.buses.values():

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hw import Soc
 from hw.contract.params import SocParams
-from sim.rtl.rtlil import to_rtlil
-from sim.rtl.yosys import require_yosys, run_yosys
+from sim.rtl.rtlil import require_yosys, run_yosys, to_rtlil
 
 TOP = "caesura_soc"
 MEMORY = re.compile(r"^  reg \[\d+:0\] (\S+) +\[(\d+):0\];$", re.MULTILINE)

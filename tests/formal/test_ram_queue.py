@@ -1,7 +1,7 @@
 import pytest
 from amaranth.hdl import Assert, Module, Mux, Signal
 
-from hw.control.ram_queue import RamQueue
+from hw.control.unit_queue import RamQueue
 from tests.formal.harness import prove, specification
 
 WIDTH = 3

@@ -9,25 +9,15 @@ from typing import Generic, TypeVar
 from compiler.backend.program.task import Task
 from hw.contract.isa import INSN_BYTES, Op, Unit
 from hw.contract.params import SocParams
-from hw.contract.timing import (
-    ABANDON,
-    DRAINED,
-    FETCH_AHEAD,
-    FETCH_BURST_BYTES,
-    GRANT,
-    ISSUE,
-    POINT,
-    TO_HEAD,
-    UNIT_IN_FLIGHT,
-)
+from hw.contract.timing import FETCH_AHEAD, FETCH_BURST_BYTES, UNIT_IN_FLIGHT
 from sim.cost.backlog import Step
 from sim.cost.dram import WorstDram
-from sim.cost.overheads import INSN_AROUND
+from sim.cost.overheads import ABANDON, DRAINED, GRANT, INSN_AROUND, ISSUE, POINT, QUEUE
 from sim.cost.region_time import RegionMember, tile_count
 from sim.cost.rivals import Rivals, lost
 from sim.cost.shapes import VecShape, placed_shape
 from sim.cost.units import UnitTime, worst_time
-from sim.cost.worst_walk import WaitWindow
+from sim.cost.worst_walk import BetweenPoints
 
 Semaphore = TypeVar("Semaphore", bound=Hashable)
 
@@ -124,13 +114,13 @@ class WorstWalkOracle:
     def __init__(self, params: SocParams) -> None:
         self._params = params
 
-    def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
-        """Return the cycles for ``window`` beside ``rivals``."""
-        walk = _WorstWalk(self._params, rivals, dict(window.counts))
-        walk.abandon(window.loads)
-        for number, step in enumerate(window.queued):
-            walk.queued(step, number in window.unfinished)
-        for step in window.issued:
+    def __call__(self, between: BetweenPoints, rivals: Rivals) -> int:
+        """Return the cycles for ``between`` beside ``rivals``."""
+        walk = _WorstWalk(self._params, rivals, dict(between.counts))
+        walk.abandon(between.loads)
+        for number, step in enumerate(between.queued):
+            walk.queued(step, number in between.unfinished)
+        for step in between.issued:
             walk.issue(step)
         return walk.drained()
 
@@ -174,11 +164,11 @@ class _WorstWalk:
         bursts = (self._fetched + burst - 1) // burst
         self._fetched += 1
         here = self._memory.latency + self._memory.job + bursts * self._memory.fetch
-        self._issued = max(self._issued + ISSUE, here)
+        self._issued = max(self._issued + ISSUE.worst, here)
         taken = self._taken[step.unit]
         depth = self._params.unit_queue_depth + 1
         if len(taken) >= depth:
-            self._issued = max(self._issued, taken[-depth] + ISSUE)
+            self._issued = max(self._issued, taken[-depth] + ISSUE.worst)
         self._charge(self._memory.insn)
         self._run(step, step.unit, self._issued)
 
@@ -202,9 +192,9 @@ class _WorstWalk:
 
     def _run(self, step: Step, unit: Unit, issued: int) -> None:
         op, done = step.insn.op, self._done[unit]
-        ready = max(issued + TO_HEAD if issued else 0, self._take(step.waits)) + GRANT
+        ready = max(issued + QUEUE.worst if issued else 0, self._take(step.waits)) + GRANT.worst
         if len(done) >= UNIT_IN_FLIGHT:
-            ready = max(ready, done[-UNIT_IN_FLIGHT] + ISSUE)
+            ready = max(ready, done[-UNIT_IN_FLIGHT] + ISSUE.worst)
         work = self._count(step)
         begins = max(ready, self._walk.free[unit])
         free = self._walk.occupy(unit, ready, work.cycles + self._debt[op])

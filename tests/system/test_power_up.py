@@ -12,7 +12,7 @@ from compiler.backend.pipeline import build
 from hw.contract.params import PRESETS
 from hw.soc import Soc
 from sim.rtl import open_bus
-from sim.rtl.native.bus import NativeBus
+from sim.rtl.native.build import native_bus
 from sim.rtl.top import SimTop
 from tests.support.graphs import random_inputs, residual_block
 
@@ -44,7 +44,7 @@ def test_results_and_cycles_are_the_same(monkeypatch):
     given = random_inputs(graph, 3)
     expected, stats = inference(open_bus(TINY), image, given)
     filled = rubbish(monkeypatch, seed=11)
-    found, after_rubbish = inference(NativeBus(TINY, lambda: SimTop(TINY, Soc(TINY))), image, given)
+    found, after_rubbish = inference(native_bus(TINY, lambda: SimTop(TINY, Soc(TINY))), image, given)
     assert len(filled) > 20 and after_rubbish.cycles == stats.cycles
     for name, value in expected.items():
         assert np.array_equal(found[name], value), name

@@ -56,7 +56,7 @@ RTL = (
         "P1", _EDGES, "code",
     ),
     Mutant(
-        "R11", "a reset does not wait for what is under way", "hw/engine_reset.py",
+        "R11", "a reset does not wait for what is under way", "hw/engine.py",
         "with m.If(self.busy & self.quiet & ~self.reset):", "with m.If(self.busy & ~self.reset):",
         "P3", ("neighbours",), "reset in mid-flight",
     ),

@@ -215,7 +215,7 @@ class ConvBuffers:
     def close(self, job: JobProgram) -> None:
         """Behind the last load of ``job``: see :meth:`StagingRing.close`."""
         if self.stage and self._spare is not None:
-            held = self._work.params.unit_queue_depth + 1 + UNIT_IN_FLIGHT
+            held = self._work.params.unit_room + UNIT_IN_FLIGHT
             self.stage.close(job.emit, self._work.x.view, self._spare, held)
 
     def _input_bytes(self, boxes: list[PixelBox]) -> int:

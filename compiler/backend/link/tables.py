@@ -11,7 +11,7 @@ from compiler.backend.objects.step_object import StepObject
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 from hw.image import JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
-from sim.cost import moved
+from sim.cost import prologue_cycles
 
 
 def tensor_table(placement: TensorPlacement) -> list[TensorInfo]:
@@ -50,7 +50,7 @@ def _layer(graph: ir.Graph, step: ModelStep, made: StepObject, params: SocParams
         input_bytes=sum(graph.tensors[name].size for name in step.inputs),
         weight_bytes=sum(int(m.op.weights.size) for m in step.members if isinstance(m.op, ir.Conv)),
         output_bytes=output.size if output else 0,
-        estimated_load=int(moved(loaded, params)) + params.dram_latency if loaded else 0,
+        estimated_load=prologue_cycles(loaded, params),
         estimated_compute=made.busiest,
         estimated_stream=made.streaming,
     )

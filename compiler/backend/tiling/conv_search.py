@@ -17,8 +17,7 @@ from compiler.ir import CompileError
 from compiler.plan.work import staged_together, tiled_conv
 from hw.contract.isa import INSN_BYTES, TABLE_BYTES
 from hw.contract.params import SocParams
-from hw.contract.timing import UNIT_START
-from sim.cost import SHORT_RUN, moved, overlapped, tile_load_cycles, work_cycles
+from sim.cost import SHORT_RUN, UNIT_START, moved, overlapped, tile_load_cycles, work_cycles
 
 
 def best_tiling(layer: ConvLayer, context: TilingContext, params: SocParams) -> ConvTiling:

@@ -246,6 +246,15 @@ def run_of_burst(f: Mapping[str, int], base: int, word: int, burst_bytes: int, f
     return int(offsets[np.searchsorted(total, number % int(total[-1]), side="right")])
 
 
+def run_beyond(f: Mapping[str, int], base: int, size: int, from_bus: bool) -> int:
+    """Return the offset of byte 0 of the first run of a copy that reaches beyond a DRAM of ``size`` bytes, in its
+    segment at ``base``."""
+    runs = runs_of(excerpt(f, RUN_LOOPS, MOST)[0])
+    first = runs.src if from_bus else runs.dst
+    beyond = first + base + f["len"] > size
+    return int(first[beyond][0]) if beyond.any() else int(first[0])
+
+
 def _pauses(f: Mapping[str, int], runs: Runs, word: int) -> tuple[Ints, int]:
     """Return the steps that take no word, before the first word of each run that reads and since the one before it, and
     behind the last: they fill, or end a word with the rest of the last source word."""

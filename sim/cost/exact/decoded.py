@@ -7,17 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.isa import (
-    DESTINATION_SEGMENTS,
-    FORMATS,
-    INSN_BITS,
-    INSN_BYTES,
-    SOURCE_SEGMENTS,
-    UNIT_OF,
-    Field,
-    Insn,
-    Op,
-)
+from hw.contract.formats import Field
+from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BITS, INSN_BYTES, SOURCE_SEGMENTS, UNIT_OF, Insn, Op
 from hw.contract.params import SocParams
 from sim.cost.exact.copies import COPY_FIELDS, BusCopy, CopySteps, bus_copy, copy_steps, takes_long
 from sim.cost.exact.pipelines import MAC_FIELDS, VEC_FIELDS, MacBlocks, VecSteps, looks_long, mac_blocks, vec_steps

@@ -1,4 +1,7 @@
-"""Holds a program by PC: what its instructions ask of their units, decoded in pieces as they come to be executed."""
+"""Holds programs by PC: what their instructions ask of their units, decoded in pieces as they come to be executed.
+
+Code segments in DRAM are taken as one program for each base, whatever limits jobs put to it.
+"""
 
 from collections import OrderedDict
 from hashlib import blake2b
@@ -16,6 +19,7 @@ from sim.cost.exact.pipelines import MacBlocks
 PIECE = 4096  #: instructions that are decoded together
 _KEPT = 64  #: pieces that stay for the next program
 _CHUNK, _CHUNKS = 1024, 4  #: instructions whose fields are laid out together, and how many such chunks are kept
+_NEVER = 1 << 60
 _known: OrderedDict[tuple[SocParams, bytes], DecodedCode] = OrderedDict()
 
 
@@ -132,4 +136,45 @@ def _decoded(code: bytes, params: SocParams) -> DecodedCode:
     return piece
 
 
-__all__ = ["CANCEL", "END", "ILLEGAL", "PIECE", "ProgramTable", "forget_decoded"]
+class Programs:
+    """Holds the programs of one DRAM."""
+
+    def __init__(self, params: SocParams, dram: npt.NDArray[np.uint8]) -> None:
+        self._params, self._dram = params.with_nominal_dram(), dram
+        self._here: dict[int, _Program] = {}
+
+    def at(self, base: int, limit: int) -> ProgramTable:
+        """Return the program in the segment of ``limit`` bytes at ``base``. Its table is that of all segments at
+        ``base``, so who executes it looks at the limit; it holds what was decoded by :meth:`ProgramTable.decode`."""
+        program = self._here.get(base)
+        if program is None:
+            program = self._here[base] = _Program(ProgramTable(self._dram[base:], self._params))
+        program.reach(limit)
+        return program.table
+
+    def changed(self, address: int, size: int) -> None:
+        """Bytes of the DRAM were written."""
+        for base, program in list(self._here.items()):
+            if base < address + size and address < base + program.limit:
+                del self._here[base]  # a job that runs it keeps what was decoded
+            elif address >= base:
+                program.behind = min(program.behind, address - base)
+
+
+class _Program:
+    """Holds the code at a base. ``limit`` is the largest of its segments. What lies behind it may have been decoded
+    with it; ``behind`` is the first byte there that has changed since."""
+
+    def __init__(self, table: ProgramTable) -> None:
+        self.table, self.limit, self.behind = table, 0, _NEVER
+
+    def reach(self, limit: int) -> None:
+        """Take note of a segment of ``limit`` bytes."""
+        if limit > self.limit:
+            self.limit = limit
+            if limit > self.behind:
+                self.table.forget(self.behind // INSN_BYTES)
+                self.behind = _NEVER
+
+
+__all__ = ["CANCEL", "END", "ILLEGAL", "PIECE", "ProgramTable", "Programs", "forget_decoded"]

@@ -1,7 +1,7 @@
 """Runs time and the memory port of the fast model in C: events in order, DRAM, the write ports of LV2, LD2 and ST2.
 
 Everything that happens goes through one heap of events, Python's among them, so that what happens in one cycle happens
-in one order. ``sim.model.agenda``, ``dram``, ``lv2_writes``, ``load_unit`` and ``store_unit`` say what the parts do.
+in one order. ``sim.model.agenda``, ``memory`` and ``memory_units`` say what the parts do.
 """
 
 import ctypes

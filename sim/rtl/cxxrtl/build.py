@@ -1,4 +1,4 @@
-"""Makes CXXRTL's library: Yosys writes C++, which is cut up and compiled."""
+"""Simulates the netlist by way of Yosys and CXXRTL: Yosys writes C++, which is cut up and compiled."""
 
 import os
 import re
@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hw.contract.bus import HostCosts, Progress
 from hw.contract.params import SocParams
 from sim.rtl import rtlil
-from sim.rtl.cxxrtl.partition import partition
-from sim.rtl.cxxrtl.registers import register_table
+from sim.rtl.compiled import CompiledBus
+from sim.rtl.cxxrtl.partition import partition, register_table
+from sim.rtl.rtlil import cxxrtl_headers, require_yosys, run_yosys, yosys_version
 from sim.rtl.top import SimTop
-from sim.rtl.yosys import cxxrtl_headers, require_yosys, run_yosys, yosys_version
 from sim.toolchain.compilers import CXX, BuildError, Source, compile_all, link, tool_environment
-from sim.toolchain.library_cache import Files, Recipe
+from sim.toolchain.library_cache import Files, Recipe, library
 from sim.toolchain.stages import Stages
 
 FOLDER = Path(__file__).parent
@@ -29,6 +30,18 @@ FEEDBACK = re.compile(r"contains feedback arcs through wires:\n((?:  .*\n)+)")
 DRAM_MEMBER = re.compile(r"memory<\d+> (memory_p_dram_2e_memory) \{")
 #: Seconds per byte of RTLIL or C++ on one core of 2020, for a machine that has built nothing yet.
 YOSYS_SPEED, COMPILER_SPEED = 1.5e-5, 1.5e-5
+
+
+def cxxrtl_bus(
+    params: SocParams, make: Callable[[], SimTop], *, costs: HostCosts | None = None,
+    vcd: str | os.PathLike | None = None, progress: Progress | None = None, source: str | None = None,
+) -> CompiledBus:  # fmt: skip
+    """Return a bus over CXXRTL's simulation of the design ``make()``, which takes minutes to compile at the first use
+    of its netlist, and is cached. ``vcd``: a file for waveforms of all signals, but not of memories, which needs
+    another, slower build. ``source`` identifies what the design is made from: where its library is cached, it is not
+    even made. Raises :class:`sim.toolchain.compilers.BuildError`."""
+    built = library(recipe(make, params, vcd=vcd is not None), source=source)
+    return CompiledBus(params, built, costs=costs, vcd=vcd, progress=progress)
 
 
 def recipe(make: Callable[[], SimTop], params: SocParams, *, vcd: bool) -> Recipe:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from amaranth.hdl import _nir as nir
 
+from sim.rtl.native.bundles import make_bundles
 from sim.rtl.native.cells import Cells, NetlistError, read_cells
-from sim.rtl.native.groups import make_groups
 from sim.rtl.native.lower import lower
 from sim.rtl.native.order import make_schedule
 from sim.rtl.native.program import program
@@ -29,7 +29,7 @@ def generate(top: SimTop) -> dict[str, str]:
         cells = read_cells(top)
         memory = _host_memory(cells)
         design = lower(cells, [memory])
-        schedule = make_schedule(design, make_groups(design))
+        schedule = make_schedule(design, make_bundles(design))
         return program(design, schedule, memory)
 
 

@@ -1,14 +1,17 @@
-"""Makes the native library: the generator writes C, which is compiled."""
+"""Simulates the netlist compiled by our own generator, which evaluates only what changed: it writes C, which is
+compiled."""
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from hw.contract.bus import HostCosts, Progress
 from hw.contract.params import SocParams
 from sim.rtl import native
+from sim.rtl.compiled import CompiledBus
 from sim.rtl.top import SimTop
 from sim.toolchain.compilers import CC, BuildError, Source, compile_all, link
-from sim.toolchain.library_cache import Files, Recipe
+from sim.toolchain.library_cache import Files, Recipe, library
 from sim.toolchain.stages import Stages
 
 #: Linked against nothing: what C needs is in the process that loads the library. With any standard library zig first
@@ -16,6 +19,16 @@ from sim.toolchain.stages import Stages
 LINK_FLAGS = ("-nostdlib",)
 #: Seconds per byte of C on one core of 2020, for a machine that has built nothing yet.
 COMPILER_SPEED = 5e-6
+
+
+def native_bus(
+    params: SocParams, make: Callable[[], SimTop], *, costs: HostCosts | None = None, progress: Progress | None = None,
+    source: str | None = None,
+) -> CompiledBus:  # fmt: skip
+    """Return a bus over the native simulation of the design ``make()``, which is compiled at the first use of its
+    netlist, and cached. ``source`` identifies what the design is made from: where its library is cached, it is not even
+    made. Raises :class:`sim.toolchain.compilers.BuildError`."""
+    return CompiledBus(params, library(recipe(make, params), source=source), costs=costs, progress=progress)
 
 
 def recipe(make: Callable[[], SimTop], params: SocParams, *, profile: bool = False) -> Recipe:

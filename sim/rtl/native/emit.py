@@ -1,30 +1,30 @@
-"""Writes the C functions of groups: one that evaluates, and one that commits what could not change at once."""
+"""Writes the C functions of bundles: one that evaluates, and one that commits what could not change at once."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 
 from sim.rtl.native.bits import Word, sliced, width_of
-from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort
+from sim.rtl.native.bundles import depends_on, nodes_of
 from sim.rtl.native.expr import computed, literal
-from sim.rtl.native.groups import depends_on, nodes_of
 from sim.rtl.native.layout import Layout, row_of
+from sim.rtl.native.nesting import Choice, Nesting, Scope, nest, values
+from sim.rtl.native.nodes import Design, MemoryReadPort, MemoryWritePort
 from sim.rtl.native.operations import Operations
 from sim.rtl.native.order import Schedule, written
-from sim.rtl.native.place import Block, Choice, Placement, place, values
 from sim.rtl.native.slices import WORD
 
 
-class GroupWriter:
-    """Writes the functions of the group at ``place_`` in ``schedule``."""
+class BundleWriter:
+    """Writes the functions of the bundle at ``place`` in ``schedule``."""
 
-    def __init__(self, design: Design, schedule: Schedule, layout: Layout, place_: int) -> None:
-        self._design, self._schedule, self._layout, self._place = design, schedule, layout, place_
-        self._group = schedule.groups[place_]
-        self._published = [node for node in self._group.nodes if layout.published(node, place_)]
-        self._placement = place(design, self._group, set(self._published))
-        self._own = set(self._group.nodes)
-        self._early = _read_too_late(self._placement, design) & schedule.in_place
-        self._operations = Operations(design, self._placement, self._own, self._early)
+    def __init__(self, design: Design, schedule: Schedule, layout: Layout, place: int) -> None:
+        self._design, self._schedule, self._layout, self._place = design, schedule, layout, place
+        self._bundle = schedule.bundles[place]
+        self._published = [node for node in self._bundle.nodes if layout.published(node, place)]
+        self._nesting = nest(design, self._bundle, set(self._published))
+        self._own = set(self._bundle.nodes)
+        self._early = _read_too_late(self._nesting, design) & schedule.in_place
+        self._operations = Operations(design, self._nesting, self._own, self._early)
         self._expressions, self._lines = self._operations.expressions, self._operations.lines
         self._commits: list[str] = []
 
@@ -48,23 +48,23 @@ class GroupWriter:
         for number in sorted(self._early):
             node = self._design.nodes[number]
             self._lines.append(f"const {computed(node.width)} p{number} = s->r{number};")
-        self._operations.block(self._placement.root)
-        for name in self._placement.outputs:
+        self._operations.scope(self._nesting.root)
+        for name in self._nesting.outputs:
             self._lines.append(f"s->o_{name} = {self._expressions.word(self._design.outputs[name])};")
         self._publish()
         if self._deferring():
             self._lines.append("u32 pending = 0;")
-        for port, block in self._placement.reads:
-            self._read(port, block)
-        for write, block in self._placement.writes:
-            self._write(write, block)
-        for choice in self._placement.choices:
+        for port, scope in self._nesting.reads:
+            self._read(port, scope)
+        for write, scope in self._nesting.writes:
+            self._write(write, scope)
+        for choice in self._nesting.choices:
             self._choice(choice)
         if self._deferring():
             self._lines.append(f"if (pending) s->commits[s->commit_count++] = {self._place};")
 
     def _deferring(self) -> bool:
-        for sink in self._group.sinks:
+        for sink in self._bundle.sinks:
             if any(node in self._layout.deferred for node in written(sink)):
                 return True
             if isinstance(sink, MemoryWritePort) and sink.memory not in self._schedule.written_at_once:
@@ -79,12 +79,12 @@ class GroupWriter:
         return [f"s->{when}[{word}] |= {bits:#x}ull;" for word, bits in sorted(sets.items())]
 
     def _again(self, *words: Word) -> None:
-        """Have this group evaluated again if the words depend on a register that it does not watch."""
+        """Have this bundle evaluated again if the words depend on a register that it does not watch."""
         unwatched = self._schedule.unwatched[self._place]
         if unwatched and unwatched & depends_on(self._design, self._own, words):
             self._lines += self._flag([self._place], "next")
 
-    # -- results for other groups ----------------------------------------------------------------------------
+    # -- results for other bundles ----------------------------------------------------------------------------
     def _publish(self) -> None:
         sets: dict[frozenset[int], list[int]] = defaultdict(list)
         for node in self._published:
@@ -112,8 +112,8 @@ class GroupWriter:
             return
         for i, arm in enumerate(choice.arms):
             self._lines.append(self._operations.head(i, choice.conditions))
-            if arm is not self._placement.root:
-                self._operations.block(arm)
+            if arm is not self._nesting.root:
+                self._operations.scope(arm)
             for register in choice.registers:
                 value = self._expressions.word(values(register)[i])
                 kind = computed(self._design.nodes[register.node].width)
@@ -143,11 +143,11 @@ class GroupWriter:
             self._lines += stores
 
     # -- memories --------------------------------------------------------------------------------------------
-    def _read(self, port: MemoryReadPort, block: Block) -> None:
+    def _read(self, port: MemoryReadPort, scope: Scope) -> None:
         memory = self._design.memories[port.memory]
         first = port.words[0][0]
         self._lines.append(f"if ({self._expressions.word(port.enable)}) {{")
-        self._operations.block(block)
+        self._operations.scope(scope)
         self._lines.append(f"const u64 a{first} = {self._expressions.word(port.address)};")
         inside = memory.depth >= 1 << width_of(port.address)
         for node, start, width in port.words:
@@ -158,7 +158,7 @@ class GroupWriter:
         self._update([node for node, _, _ in port.words])
         self._lines.append("}")
 
-    def _write(self, port: MemoryWritePort, block: Block) -> None:
+    def _write(self, port: MemoryWritePort, scope: Scope) -> None:
         index = self._design.writes.index(port)
         memory, row = self._design.memories[port.memory], row_of(self._design.memories[port.memory])
         if not port.enables:
@@ -166,7 +166,7 @@ class GroupWriter:
         conditions = list(dict.fromkeys(enable for _, _, enable in port.enables))
         some = " | ".join(self._expressions.word(condition) for condition in conditions)
         self._lines.append(f"if ({some}) {{")
-        self._operations.block(block)
+        self._operations.scope(scope)
         self._again(port.address, port.data)
         self._lines.append(f"const u64 a = {self._expressions.word(port.address)};")
         if memory.depth < 1 << width_of(port.address):
@@ -211,24 +211,24 @@ class GroupWriter:
         return f"({' | '.join(terms)})"
 
 
-def _read_too_late(placement: Placement, design: Design) -> set[int]:
+def _read_too_late(nesting: Nesting, design: Design) -> set[int]:
     """Return the registers that change in place and are then still read: by choices other than their own."""
-    within = Operations(design, placement, set(), set()).words_within
+    within = Operations(design, nesting, set(), set()).words_within
     owners: dict[int, object] = {}
-    for choice in placement.choices:
+    for choice in nesting.choices:
         owners.update({register.node: choice for register in choice.registers})
-    for port, _ in placement.reads:
+    for port, _ in nesting.reads:
         owners.update({node: port for node, _, _ in port.words})
     late: set[int] = set()
-    for choice in placement.choices:
-        words = [word for arm in choice.arms if arm is not placement.root for word in within(arm)]
+    for choice in nesting.choices:
+        words = [word for arm in choice.arms if arm is not nesting.root for word in within(arm)]
         words += [word for register in choice.registers for word in values(register)]
         words += choice.conditions
         late |= {node for node in nodes_of(words) if owners.get(node, choice) is not choice}
-    for port, block in placement.reads:
-        words = [port.address, port.enable, *within(block)]
+    for port, scope in nesting.reads:
+        words = [port.address, port.enable, *within(scope)]
         late |= {node for node in nodes_of(words) if owners.get(node, port) is not port}
-    for write, block in placement.writes:
-        words = [write.address, write.data, *(enable for _, _, enable in write.enables), *within(block)]
+    for write, scope in nesting.writes:
+        words = [write.address, write.data, *(enable for _, _, enable in write.enables), *within(scope)]
         late |= {node for node in nodes_of(words) if node in owners}
     return late

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sim.rtl.native.design import Design, MemoryNode
 from sim.rtl.native.expr import storage
-from sim.rtl.native.nodes import SOURCES, Node
+from sim.rtl.native.nodes import SOURCES, Design, MemoryNode, Node
 from sim.rtl.native.order import Schedule, written
 from sim.rtl.native.slices import WORD
 
@@ -34,25 +33,25 @@ def field_of(node: Node, number: int) -> str:
 class Layout:
     """Holds the fields of the struct ``State``.
 
-    Registers that a group writes lie side by side, sorted by the numbers in their names, so that a C compiler finds
+    Registers that a bundle writes lie side by side, sorted by the numbers in their names, so that a C compiler finds
     vectors where the design has arrays.
     """
 
     def __init__(self, design: Design, schedule: Schedule) -> None:
         self._design, self._schedule = design, schedule
-        self.words = -(-len(schedule.groups) // WORD)  #: of a set of groups
+        self.words = -(-len(schedule.bundles) // WORD)  #: of a set of bundles
         self.deferred = {
-            node for group in schedule.groups for sink in group.sinks for node in written(sink)
+            node for bundle in schedule.bundles for sink in bundle.sinks for node in written(sink)
             if node not in schedule.in_place
         }  # fmt: skip
 
     def struct(self) -> str:
         """Return the definition of ``State``."""
-        lines = [f"u64 now[{self.words}], next[{self.words}];", "u32 commits[GROUPS], commit_count;"]
+        lines = [f"u64 now[{self.words}], next[{self.words}];", "u32 commits[BUNDLES], commit_count;"]
         lines += [f"{storage(self._design.nodes[node].width)} i{node};" for node in self._design.inputs.values()]
         lines += [f"{storage(_width(self._design, name))} o_{name};" for name in self._design.outputs]
-        for place, group in enumerate(self._schedule.groups):
-            own = [node for sink in group.sinks for node in written(sink)]
+        for place, bundle in enumerate(self._schedule.bundles):
+            own = [node for sink in bundle.sinks for node in written(sink)]
             own.sort(key=self._natural)
             lines += [f"{storage(self._design.nodes[node].width)} r{node};" for node in own]
             lines += [f"{storage(self._design.nodes[node].width)} n{node};" for node in own if node in self.deferred]
@@ -67,7 +66,7 @@ class Layout:
         return "typedef struct State {\n" + "".join(f"  {line}\n" for line in lines) + "} State;\n"
 
     def _wires(self, place: int) -> Iterator[str]:
-        for node in self._schedule.groups[place].nodes:
+        for node in self._schedule.bundles[place].nodes:
             if self.published(node, place):
                 width = self._design.nodes[node].width
                 if width > WORD:
@@ -76,7 +75,7 @@ class Layout:
                     yield f"{storage(width)} w{node};"
 
     def published(self, node: int, place: int) -> bool:
-        """Return whether other groups read ``node`` from the group at ``place``."""
+        """Return whether other bundles read ``node`` from the bundle at ``place``."""
         return self._schedule.home.get(node) == place and bool(self._schedule.readers.get(node))
 
     def _natural(self, node: int) -> tuple:

@@ -9,8 +9,7 @@ from amaranth.hdl import _nir as nir
 from sim.rtl.native.bits import Piece, Word, constant_of, sliced, width_of
 from sim.rtl.native.cells import TOP, Cells, NetlistError
 from sim.rtl.native.combinational import Combinational
-from sim.rtl.native.design import Design, Flop, MemoryNode, MemoryReadPort, MemoryWritePort, Register
-from sim.rtl.native.nodes import Builder
+from sim.rtl.native.nodes import Builder, Design, Flop, MemoryNode, MemoryReadPort, MemoryWritePort, Register
 from sim.rtl.native.slices import slices
 
 

@@ -1,5 +1,5 @@
-"""Builds operations on integers of at most 64 bits: folded, numbered by value, in an order in which they can be
-computed.
+"""Describes what is simulated: operations on integers of at most 64 bits, folded, numbered by value, in an order in
+which they can be computed, and the state between clock edges.
 
 Operations and their arguments (words; ``c`` has one bit):
 
@@ -22,6 +22,7 @@ Operations and their arguments (words; ``c`` has one bit):
 ==================  ========================================================================================
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +31,6 @@ from sim.rtl.native.bits import CONSTANT, Piece, Word, constant, constant_of, jo
 ONE, ZERO = constant(1, 1), constant(0, 1)
 
 SOURCES = ("input", "reg", "rdata")
-_SAME_WIDTH = ("and", "or", "xor", "add", "sub", "mul")
 _LIMB = 62  #: bits of a sum that are added at a time where it is wider than an integer
 _COMMUTES = ("and", "or", "xor", "add", "mul", "eq", "ne")
 
@@ -236,3 +236,75 @@ class Builder:
             sign = sliced(a, width_of(a) - 1, 1)
             return sliced(a + sign * amount, min(amount, width_of(a)), width)
         return sliced(a + constant(0, amount + width), amount, width)
+
+
+Pairs = tuple[tuple[Word, Word], ...]
+
+
+@dataclass(frozen=True)
+class Register:
+    """Describes a word of a flip-flop. At the edge it takes the value of the first of ``pairs`` (condition, value)
+    whose condition is set, else ``default``, which is None where it keeps its value."""
+
+    node: int
+    initial: int
+    pairs: Pairs
+    default: Word | None
+    module: int
+
+
+@dataclass(frozen=True)
+class MemoryReadPort:
+    """Describes a synchronous read port: where ``enable`` is set, the edge brings the row at ``address`` into its
+    words. ``words``: (node, first bit, width)."""
+
+    memory: int
+    address: Word
+    enable: Word
+    words: tuple[tuple[int, int, int], ...]
+    module: int
+
+
+@dataclass(frozen=True)
+class MemoryWritePort:
+    """Describes a write port. ``enables``: (first bit, width, condition) of every part that can be written alone."""
+
+    memory: int
+    address: Word
+    data: Word
+    enables: tuple[tuple[int, int, Word], ...]
+    module: int
+
+
+@dataclass(frozen=True)
+class MemoryNode:
+    """Describes a memory of ``depth`` rows of ``width`` bits. ``initial``: (row, value) of the rows that are not
+    zero."""
+
+    name: str
+    width: int
+    depth: int
+    initial: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Flop:
+    """Describes a flip-flop as the design names it, made of words: (node, width) from the least significant on."""
+
+    name: str
+    words: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Holds a netlist ready to be scheduled. ``modules``: hierarchical names; ``inputs``: node by port."""
+
+    nodes: list[Node]
+    modules: list[str]
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, Word]
+    registers: list[Register]
+    reads: list[MemoryReadPort]
+    writes: list[MemoryWritePort]
+    memories: dict[int, MemoryNode]
+    flops: list[Flop]

@@ -1,25 +1,24 @@
-"""Writes C statements for the operations of a group."""
+"""Writes C statements for the operations of a bundle."""
 
 from collections.abc import Iterable
 
 from sim.rtl.native.bits import Word, width_of
-from sim.rtl.native.design import Design
+from sim.rtl.native.bundles import nodes_of
 from sim.rtl.native.expr import Expressions, computed, literal, mask
-from sim.rtl.native.groups import nodes_of
 from sim.rtl.native.layout import field_of, is_source, row_of
-from sim.rtl.native.nodes import Node
-from sim.rtl.native.place import Block, Branch, Placement, sides_of
+from sim.rtl.native.nesting import Branch, Nesting, Scope, sides_of
+from sim.rtl.native.nodes import Design, Node
 from sim.rtl.native.slices import WORD
 
 
 class Operations:
-    """Writes the blocks of ``placement`` to ``lines``.
+    """Writes the scopes of ``nesting`` to ``lines``.
 
     Operations become local variables ``t<n>``; what is not in ``own`` is read from the state, the registers ``early``
     from copies ``p<n>`` that were made before anything changed."""
 
-    def __init__(self, design: Design, placement: Placement, own: set[int], early: set[int]) -> None:
-        self._design, self._placement, self._own, self._early = design, placement, own, early
+    def __init__(self, design: Design, nesting: Nesting, own: set[int], early: set[int]) -> None:
+        self._design, self._nesting, self._own, self._early = design, nesting, own, early
         self.expressions = Expressions(design.nodes, self._name)
         self.lines: list[str] = []
 
@@ -43,14 +42,14 @@ class Operations:
             return f"({kind})({value})" + ("" if whole else f" & {mask(width)}")
         return f"({kind})row_bits(s->m{memory} + {address} * {row.words}, {start}, {width})"
 
-    def block(self, block: Block) -> None:
+    def scope(self, scope: Scope) -> None:
         """Write operations in an order in which they can be computed: a branch comes after all that its members
         need."""
-        inside, done = set(block.nodes), set[int]()
-        work = sorted(block.nodes, reverse=True)
+        inside, done = set(scope.nodes), set[int]()
+        work = sorted(scope.nodes, reverse=True)
         while work:
             number = work[-1]
-            branch = self._placement.branches.get(number)
+            branch = self._nesting.branches.get(number)
             waits = [] if number in done else [n for n in self._needs(number, branch) if n in inside and n not in done]
             if waits:
                 work += sorted(waits, reverse=True)
@@ -76,7 +75,7 @@ class Operations:
             self.lines.append(f"{computed(self._design.nodes[member].width)} t{member};")
         for i, side in enumerate(branch.sides):
             self.lines.append(self.head(i, branch.conditions))
-            self.block(side)
+            self.scope(side)
             for member in branch.members:
                 _, values = sides_of(self._design.nodes[member])
                 self.lines.append(f"t{member} = {self.expressions.word(values[i])};")
@@ -143,11 +142,11 @@ class Operations:
         self.lines.append(f"{{ const u64 a{number} = {address};")
         self.lines.append(f"if (a{number} < {self._design.memories[memory].depth}) t{number} = {row}; }}")
 
-    def words_within(self, block: Block) -> Iterable[Word]:
-        """Yield all that is read in ``block`` and in what it encloses."""
-        for number in block.nodes:
+    def words_within(self, scope: Scope) -> Iterable[Word]:
+        """Yield all that is read in ``scope`` and in what it encloses."""
+        for number in scope.nodes:
             yield from self._design.nodes[number].args
-            branch = self._placement.branches.get(number)
+            branch = self._nesting.branches.get(number)
             for side in branch.sides if branch else ():
                 yield from self.words_within(side)
 

@@ -1,6 +1,6 @@
-"""Orders the groups within a cycle, and finds the registers that can change in place.
+"""Orders the bundles within a cycle, and finds the registers that can change in place.
 
-A group comes after those whose results it uses. Beyond that, readers of a register should come before the group that
+A bundle comes after those whose results it uses. Beyond that, readers of a register should come before the bundle that
 writes it: then it takes its new value at once, and nobody sees it too early. Other registers change at the end.
 """
 
@@ -8,41 +8,40 @@ import heapq
 from collections import defaultdict
 from dataclasses import dataclass
 
+from sim.rtl.native.bundles import Bundle, depends_on, nodes_of, sink_words
 from sim.rtl.native.cells import NetlistError
-from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort, Register
-from sim.rtl.native.groups import Group, depends_on, nodes_of, sink_words
-from sim.rtl.native.nodes import SOURCES
+from sim.rtl.native.nodes import SOURCES, Design, MemoryReadPort, MemoryWritePort, Register
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Holds ``groups`` in order. Numbers of groups are places in it; ``readers`` and ``home`` are by node."""
+    """Holds ``bundles`` in order. Numbers of bundles are places in it; ``readers`` and ``home`` are by node."""
 
-    groups: list[Group]  #: in order
-    readers: dict[int, set[int]]  #: groups that are evaluated when the node has changed
-    home: dict[int, int]  #: the group that computes it
-    memory_readers: dict[int, set[int]]  #: groups that read a memory
+    bundles: list[Bundle]  #: in order
+    readers: dict[int, set[int]]  #: bundles that are evaluated when the node has changed
+    home: dict[int, int]  #: the bundle that computes it
+    memory_readers: dict[int, set[int]]  #: bundles that read a memory
     in_place: set[int]  #: registers that change at once
     written_at_once: set[int]  #: memories that do
-    #: For each group, registers that it reads without being evaluated when they change: only under some condition. It
+    #: For each bundle, registers that it reads without being evaluated when they change: only under some condition. It
     #: has itself evaluated again for as long as that holds.
     unwatched: list[set[int]]
 
 
-def group_reads(design: Design, group: Group) -> set[int]:
-    """Return the nodes that a group reads from the state: registers, inputs, and results of other groups."""
-    own = set(group.nodes)
-    words = [word for sink in group.sinks for word in sink_words(design, sink)]
-    words += [word for node in group.nodes for word in design.nodes[node].args]
+def bundle_reads(design: Design, bundle: Bundle) -> set[int]:
+    """Return the nodes that a bundle reads from the state: registers, inputs, and results of other bundles."""
+    own = set(bundle.nodes)
+    words = [word for sink in bundle.sinks for word in sink_words(design, sink)]
+    words += [word for node in bundle.nodes for word in design.nodes[node].args]
     reads = nodes_of(words) - own
-    # A register that keeps its value does not read itself: whoever changes it has the group evaluated.
+    # A register that keeps its value does not read itself: whoever changes it has the bundle evaluated.
     return reads
 
 
-def memories_read(design: Design, group: Group) -> set[int]:
-    """Return the memories that a group looks into."""
-    result = {sink.memory for sink in group.sinks if isinstance(sink, MemoryReadPort)}
-    return result | {design.nodes[node].info[0] for node in group.nodes if design.nodes[node].op == "aread"}
+def memories_read(design: Design, bundle: Bundle) -> set[int]:
+    """Return the memories that a bundle looks into."""
+    result = {sink.memory for sink in bundle.sinks if isinstance(sink, MemoryReadPort)}
+    return result | {design.nodes[node].info[0] for node in bundle.nodes if design.nodes[node].op == "aread"}
 
 
 def written(sink: object) -> list[int]:
@@ -52,18 +51,18 @@ def written(sink: object) -> list[int]:
     return [node for node, _, _ in sink.words] if isinstance(sink, MemoryReadPort) else []
 
 
-def make_schedule(design: Design, groups: list[Group]) -> Schedule:
-    """Order ``groups``. Raises :class:`NetlistError` where they depend on each other in a circle."""
-    home = {node: number for number, group in enumerate(groups) for node in group.nodes if node not in group.copies}
-    reads = [group_reads(design, group) for group in groups]
-    order = _order(design, groups, reads, home)
+def make_schedule(design: Design, bundles: list[Bundle]) -> Schedule:
+    """Order ``bundles``. Raises :class:`NetlistError` where they depend on each other in a circle."""
+    home = {node: number for number, bundle in enumerate(bundles) for node in bundle.nodes if node not in bundle.copies}
+    reads = [bundle_reads(design, bundle) for bundle in bundles]
+    order = _order(design, bundles, reads, home)
     position = {number: place for place, number in enumerate(order)}
-    ordered = [groups[number] for number in order]
+    ordered = [bundles[number] for number in order]
 
     everybody = set().union(*reads)
     restless = _restless(design)
     unwatched = [
-        needs & restless - _always_read(design, group, everybody) for group, needs in zip(groups, reads, strict=True)
+        needs & restless - _always_read(design, bundle, everybody) for bundle, needs in zip(bundles, reads, strict=True)
     ]
     readers: dict[int, set[int]] = defaultdict(set)
     lookers: dict[int, set[int]] = defaultdict(set)
@@ -73,12 +72,12 @@ def make_schedule(design: Design, groups: list[Group]) -> Schedule:
             lookers[node].add(position[number])
             if node not in unwatched[number]:
                 readers[node].add(position[number])
-        for memory in memories_read(design, groups[number]):
+        for memory in memories_read(design, bundles[number]):
             memory_readers[memory].add(position[number])
     in_place: set[int] = set()
     at_once: set[int] = set()
-    for place, group in enumerate(ordered):
-        for sink in group.sinks:
+    for place, bundle in enumerate(ordered):
+        for sink in bundle.sinks:
             in_place.update(node for node in written(sink) if max(lookers[node], default=-1) <= place)
             if isinstance(sink, MemoryWritePort) and max(memory_readers[sink.memory], default=-1) < place:
                 at_once.add(sink.memory)
@@ -100,11 +99,11 @@ def _restless(design: Design) -> set[int]:
     return {register.node for register in design.registers if design.nodes[register.node].info[1] in cells}
 
 
-def _always_read(design: Design, group: Group, published: set[int]) -> set[int]:
-    """Return what a group reads whatever conditions hold in it."""
-    own = set(group.nodes)
+def _always_read(design: Design, bundle: Bundle, published: set[int]) -> set[int]:
+    """Return what a bundle reads whatever conditions hold in it."""
+    own = set(bundle.nodes)
     words = []
-    for sink in group.sinks:
+    for sink in bundle.sinks:
         match sink:
             case Register():
                 words += [condition for condition, _ in sink.pairs]
@@ -120,9 +119,9 @@ def _always_read(design: Design, group: Group, published: set[int]) -> set[int]:
     return depends_on(design, own, words)
 
 
-def _order(design: Design, groups: list[Group], reads: list[set[int]], home: dict[int, int]) -> list[int]:
+def _order(design: Design, bundles: list[Bundle], reads: list[set[int]], home: dict[int, int]) -> list[int]:
     after: dict[int, set[int]] = defaultdict(set)
-    waits = [0] * len(groups)
+    waits = [0] * len(bundles)
     for number, needs in enumerate(reads):
         sources = {home[node] for node in needs if design.nodes[node].op not in SOURCES}
         for source in sources:
@@ -133,17 +132,17 @@ def _order(design: Design, groups: list[Group], reads: list[set[int]], home: dic
         for node in needs:
             if design.nodes[node].op in ("reg", "rdata"):
                 state_readers[node].append(number)
-    # How many bits of registers would change too early if the group came next.
-    early = [0] * len(groups)
+    # How many bits of registers would change too early if the bundle came next.
+    early = [0] * len(bundles)
     watched: dict[int, list[tuple[int, int]]] = defaultdict(list)  # reader -> (writer, bits)
-    for number, group in enumerate(groups):
-        for sink in group.sinks:
+    for number, bundle in enumerate(bundles):
+        for sink in bundle.sinks:
             for node in written(sink):
                 for reader in state_readers[node]:
                     if reader != number:
                         early[number] += design.nodes[node].width
                         watched[reader].append((number, design.nodes[node].width))
-    ready = [(early[number], number) for number in range(len(groups)) if not waits[number]]
+    ready = [(early[number], number) for number in range(len(bundles)) if not waits[number]]
     heapq.heapify(ready)
     done: set[int] = set()
     order: list[int] = []
@@ -163,8 +162,8 @@ def _order(design: Design, groups: list[Group], reads: list[set[int]], home: dic
         for other in changed:
             if not waits[other] and other not in done:
                 heapq.heappush(ready, (early[other], other))
-    if len(order) < len(groups):
-        stuck = next(number for number in range(len(groups)) if number not in done)
-        where = design.modules[groups[stuck].module] or "top"
-        raise NetlistError(f"module {where}: groups of logic depend on each other in a circle")
+    if len(order) < len(bundles):
+        stuck = next(number for number in range(len(bundles)) if number not in done)
+        where = design.modules[bundles[stuck].module] or "top"
+        raise NetlistError(f"module {where}: bundles of logic depend on each other in a circle")
     return order

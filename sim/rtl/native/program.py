@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from sim.rtl.native.design import Design
-from sim.rtl.native.emit import GroupWriter
+from sim.rtl.native.emit import BundleWriter
 from sim.rtl.native.layout import Layout, row_of
+from sim.rtl.native.nodes import Design
 from sim.rtl.native.operations import settle_function
 from sim.rtl.native.order import Schedule
 from sim.rtl.native.slices import WORD
@@ -18,12 +18,12 @@ _PRIMITIVES = Path(__file__).with_name("primitives.h")
 def program(design: Design, schedule: Schedule, host_memory: int) -> dict[str, str]:
     """Return the files, name to text; ``host_memory`` is the memory that the host sees as bytes."""
     layout = Layout(design, schedule)
-    writers = [GroupWriter(design, schedule, layout, place) for place in range(len(schedule.groups))]
+    writers = [BundleWriter(design, schedule, layout, place) for place in range(len(schedule.bundles))]
     functions = [writer.functions() for writer in writers]
     commits = [place for place, writer in enumerate(writers) if writer.commits]
     files = {"state.h": _header(design, layout, len(writers), commits)}
     for number, text in enumerate(_chunks(functions)):
-        files[f"groups{number}.c"] = f'#include "state.h"\n{text}'
+        files[f"bundles{number}.c"] = f'#include "state.h"\n{text}'
     files["start.c"] = (
         '#include "state.h"\n'
         + _tables(len(writers), commits)
@@ -48,41 +48,41 @@ def _chunks(functions: list[str]) -> list[str]:
     return ["".join(chunk) for chunk in chunks]
 
 
-def _header(design: Design, layout: Layout, groups: int, commits: list[int]) -> str:
-    declarations = "".join(f"void g{place}(State *s);\n" for place in range(groups))
+def _header(design: Design, layout: Layout, bundles: int, commits: list[int]) -> str:
+    declarations = "".join(f"void g{place}(State *s);\n" for place in range(bundles))
     declarations += "".join(f"void c{place}(State *s);\n" for place in commits)
-    head = f"#define GROUPS {groups}\n#define WORDS {layout.words}\n"
+    head = f"#define BUNDLES {bundles}\n#define WORDS {layout.words}\n"
     return "#pragma once\n" + head + _PRIMITIVES.read_text() + layout.struct() + declarations + _SHARED
 
 
 _SHARED = """\
-extern void (*const EVALUATE[GROUPS])(State *);
-extern void (*const COMMIT[GROUPS])(State *);
+extern void (*const EVALUATE[BUNDLES])(State *);
+extern void (*const COMMIT[BUNDLES])(State *);
 #define FIELD(name) sizeof(((State *)0)->name)
 typedef struct { u64 place; u32 bytes; u64 value; } Initial;
 typedef struct { u64 place; u32 bytes, width, word, low; } RegisterPart;
 extern const Initial INITIAL[];
 extern const RegisterPart PARTS[];
-extern const char REGISTER_NAMES[], GROUP_MODULES[];
+extern const char REGISTER_NAMES[], BUNDLE_MODULES[];
 extern const u32 INITIALS, PART_COUNT, REGISTER_WORDS;
 void settle(State *s);
 """
 
 
-def _tables(groups: int, commits: list[int]) -> str:
-    evaluate = ", ".join(f"g{place}" for place in range(groups))
+def _tables(bundles: int, commits: list[int]) -> str:
+    evaluate = ", ".join(f"g{place}" for place in range(bundles))
     commit = ", ".join(f"[{place}] = c{place}" for place in commits) or "0"
     spread = ", ".join(f"{sum(0xFF << 8 * b for b in range(8) if n >> b & 1):#x}ull" for n in range(256))
     return (
         f"const u64 BYTES[256] = {{{spread}}};\n"
-        f"void (*const EVALUATE[GROUPS])(State *) = {{{evaluate}}};\n"
-        f"void (*const COMMIT[GROUPS])(State *) = {{{commit}}};\n"
+        f"void (*const EVALUATE[BUNDLES])(State *) = {{{evaluate}}};\n"
+        f"void (*const COMMIT[BUNDLES])(State *) = {{{commit}}};\n"
     )
 
 
 def _modules(design: Design, schedule: Schedule) -> str:
-    names = "\n  ".join(f'"{design.modules[group.module] or "top"}\\n"' for group in schedule.groups)
-    return f"const char GROUP_MODULES[] =\n  {names};\n"
+    names = "\n  ".join(f'"{design.modules[bundle.module] or "top"}\\n"' for bundle in schedule.bundles)
+    return f"const char BUNDLE_MODULES[] =\n  {names};\n"
 
 
 def _initial(design: Design, layout: Layout) -> str:

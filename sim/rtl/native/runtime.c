@@ -6,22 +6,22 @@
 enum Until { LIMIT = 0, IRQ = 1, RESPONSE = 2 };
 
 #ifdef PROFILE
-static u64 evaluations[GROUPS], ticks[GROUPS];
+static u64 evaluations[BUNDLES], ticks[BUNDLES];
 
-static inline void evaluate(State *s, int group) {
+static inline void evaluate(State *s, int bundle) {
   const u64 begin = __builtin_readcyclecounter();
-  EVALUATE[group](s);
-  ticks[group] += __builtin_readcyclecounter() - begin;
-  evaluations[group]++;
+  EVALUATE[bundle](s);
+  ticks[bundle] += __builtin_readcyclecounter() - begin;
+  evaluations[bundle]++;
 }
 
-// For every group how often it was evaluated, and the processor's ticks in it, of all simulations together.
+// For every bundle how often it was evaluated, and the processor's ticks in it, of all simulations together.
 void caesura_profile(u64 *counts, u64 *times) {
   memcpy(counts, evaluations, sizeof evaluations);
   memcpy(times, ticks, sizeof ticks);
 }
 #else
-static inline void evaluate(State *s, int group) { EVALUATE[group](s); }
+static inline void evaluate(State *s, int bundle) { EVALUATE[bundle](s); }
 #endif
 
 // One clock cycle. Outputs are afterwards what they were during the cycle.
@@ -31,7 +31,7 @@ static inline void cycle(State *s) {
     s->next[k] = 0;
   }
   for (int k = 0; k < WORDS; k++) {
-    // A group only asks for groups that come after it.
+    // A bundle only asks for bundles that come after it.
     for (u64 set; (set = s->now[k]);) {
       s->now[k] = set & (set - 1);
       evaluate(s, 64 * k + __builtin_ctzll(set));
@@ -46,7 +46,7 @@ void *caesura_create(const char *unused) {
   State *s = calloc(1, sizeof(State));
   if (!s) return s;
   for (u32 i = 0; i < INITIALS; i++) memcpy((char *)s + INITIAL[i].place, &INITIAL[i].value, INITIAL[i].bytes);
-  for (int i = 0; i < GROUPS; i++) s->next[i / 64] |= 1ull << i % 64;
+  for (int i = 0; i < BUNDLES; i++) s->next[i / 64] |= 1ull << i % 64;
   return s;
 }
 
@@ -117,8 +117,8 @@ u64 caesura_outputs(void *handle) {
 // The DRAM as bytes.
 void *caesura_memory(void *handle) { return ((State *)handle)->HOST_MEMORY; }
 
-// A line with the module of every group.
-const char *caesura_group_modules(void) { return GROUP_MODULES; }
+// A line with the module of every bundle.
+const char *caesura_bundle_modules(void) { return BUNDLE_MODULES; }
 
 // A line "<bits> <name>" for every register.
 const char *caesura_register_names(void) { return REGISTER_NAMES; }

@@ -5,6 +5,7 @@ from amaranth.hdl import Const
 from hypothesis import given, strategies as st
 
 from hw.contract.assembly import assemble, disassemble
+from hw.contract.formats import format_bits
 from hw.contract.isa import (
     DESTINATION_SEGMENTS,
     FORMATS,
@@ -16,7 +17,6 @@ from hw.contract.isa import (
     IsaError,
     Op,
     add_to_field,
-    format_bits,
 )
 from hw.interfaces import struct_layout
 from tests.support.raw_insns import WRONG_SEGMENTS, legal, legal_copy, with_field

@@ -2,7 +2,8 @@ import random
 
 import pytest
 
-from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, Insn, Op, Unit, format_bits
+from hw.contract.formats import format_bits
+from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, Insn, Op, Unit
 from hw.contract.job import COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
 from tests.hw.control.bench import CODE, CPL, END, PARAMS, RING, ControlBench, insn

@@ -28,6 +28,7 @@ from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.order.regions import Study
+from compiler.backend.order.side_by_side import side_by_side
 from compiler.backend.order.units import layer_times
 from compiler.backend.pipeline import decide, emit
 from compiler.order.graph import Order, OrderGraph
@@ -120,7 +121,8 @@ def _note_work(ledger: Ledger, case: ModelCase, options: Options) -> None:
         for inside in ((True, True), (False, True), (False, False)):
             ledger.note("split price", estimate.whole(inside), estimate.cut(inside))
     made = LoweredModel.of(graph, params, options)
-    for layer in made.layers:
+    layers = side_by_side(made.graph, made.layers, params, case.engines) if case.placed else made.layers
+    for layer in layers:
         for engines in {case.engines, 1}:
             ledger.note("busies", layer.name, engines, layer_times(made.graph, layer, params, engines))
 

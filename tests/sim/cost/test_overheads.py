@@ -4,24 +4,27 @@ The durations are those that the accounts of time add to the work of layers and 
 bus cycles that they take (``REGISTER_ACCESS``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
 
 from hw.contract.bus import Bus, HostCosts
-from hw.contract.isa import Insn, Op
+from hw.contract.isa import Insn, Op, Unit, VecOp
 from hw.contract.job import JobFlag
 from hw.contract.params import preset
 from hw.contract.regs import EngineState, global_reg
+from hw.contract.timing import COPY_LANDED, COPY_PLANNED
 from sim.cost import overheads
 from sim.cost.bound import worst_intervals
 from sim.cost.dram import WorstDram
+from sim.cost.exact.pipelines import vec_words
 from sim.cost.rivals import Others
 from sim.model import prepare
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
 from tests.hw.soc_bench import END, SocBench, copy
+from tests.sim.model.bench import record
 
 _ENABLE, _RESET, _PAUSE = 1, 2, 4
 _JOBS = 6
@@ -251,6 +254,49 @@ def test_a_wrong_constant_of_the_model_is_noticed(monkeypatch):
     """From a job that the loader hands over until its body may be fetched, a cycle more."""
     monkeypatch.setattr(prepare, "JOB_READ", prepare.JOB_READ + 1)
     assert off(on_the_model(doorbell, "tiny"), "tiny")
+
+
+def instruction_overheads(name: str) -> Iterator[tuple[overheads.Overhead, int, int]]:
+    """Yield overheads of instructions, with what the RTL takes and what the fast model takes."""
+    params = preset(name)
+    store, load, twice = (copy(Op.ST1, len=8, wait=1), copy(Op.LD1, len=8, signal=1), copy(Op.LD2, len=8, wait=1))
+    parameters, _ = vec_words(params, VecOp.LIN, 0, 1)
+    body = [load, store, Insn(Op.MAC, {"p0": 20}), Insn(Op.VEC, {"src_acc": 1, "n2": 20})]
+    rtl, model = (runs for runs, _ in record(params, [body, [copy(Op.LD2, len=8, signal=1), twice]]))
+
+    def took(unit: Unit, number: int = 0) -> list[int]:
+        return [end - begin for begin, end in (runs[0, unit][number] for runs in (rtl, model))]
+
+    def beside(overhead: overheads.Overhead, work: int, *found: int) -> tuple[overheads.Overhead, int, int]:
+        real, modelled = found
+        return overhead, real - work, modelled - work
+
+    yield beside(overheads.COPY, 1, *took(Unit.LD1))
+    yield beside(overheads.MAC, params.rows + 20, *took(Unit.MAC))
+    yield beside(overheads.VEC, parameters + 20, *took(Unit.VEC))
+    yield beside(overheads.GRANT, 0, *(runs[0, Unit.ST1][0][0] - runs[0, Unit.LD1][0][1] for runs in (rtl, model)))
+    around = COPY_PLANNED + params.dram_latency + 1 + COPY_LANDED - 1
+    yield beside(overheads.BUS, around, *took(Unit.LD2, 1))
+
+
+@pytest.mark.parametrize("name", ["tiny", pytest.param("base", marks=pytest.mark.slow)])
+def test_exact_overheads_of_instructions_are_what_the_rtl_takes(name):
+    for overhead, real, modelled in instruction_overheads(name):
+        assert overhead.exact == real == modelled, overhead
+
+
+def test_exact_overheads_of_jobs_are_what_the_rtl_takes():
+    """The next body begins when the completion of the last was copied, a cycle before that is asked to be written."""
+    for name, known in KNOWN.items():
+        assert set(known["body to body"]) == {overheads.BODY_TO_BODY}, name
+        assert overheads.BODY_TO_BODY + 1 == overheads.RETIREMENT.exact < known["end to interrupt"], name
+
+
+def test_no_overhead_is_less_at_the_worst_than_exactly():
+    found = [one for one in vars(overheads).values() if isinstance(one, overheads.Overhead)]
+    assert len(found) >= 8
+    for one in found:
+        assert one.exact is None or one.exact <= one.worst, one
 
 
 def test_no_account_takes_less_between_layers_than_the_machine():

@@ -3,7 +3,8 @@ import random
 import numpy as np
 import pytest
 
-from hw.contract.isa import COPY_FORMAT, Insn, Op
+from hw.contract.formats import COPY_FORMAT
+from hw.contract.isa import Insn, Op
 from hw.contract.job import Fault
 from sim.functional.limits import first_beyond
 from sim.functional.machine import FunctionalFault, Machine

@@ -9,9 +9,9 @@ import pytest
 from hw.contract.params import preset
 from sim.cost.exact.copies import BurstTable, BusCopy, CopySteps
 from sim.model.agenda import Agenda
-from sim.model.dram import MemoryModel
-from sim.model.store_unit import StoreUnit
-from sim.model.transfer import Transfer
+from sim.model.commands import Command
+from sim.model.memory import MemoryModel
+from sim.model.memory_units import StoreUnit
 
 TINY = preset("tiny")
 
@@ -45,11 +45,11 @@ def test_events_of_one_cycle_happen_in_the_order_in_which_they_were_planned():
 
 def test_a_unit_that_is_offered_more_than_it_holds_says_so():
     memory = MemoryModel(TINY, agenda := Agenda())
-    unit = StoreUnit(TINY, memory, agenda, 0, lambda *_: None)
+    unit = StoreUnit(memory, agenda, 0, lambda *_: None)
     work = BusCopy(CopySteps(1, 1, 0, 0), BurstTable(np.array([[0, 1, 0, 0]]), 1), 0, 0)
     with pytest.raises(RuntimeError, match="ST2 was offered more commands"):
         for _ in range(40):
-            unit.offer(1, Transfer(work, (0, 0), lambda _: None, lambda _: None, 0))
+            unit.offer(1, Command(work, (0, 0), lambda _: None, lambda _: None, 0))
 
 
 def test_a_core_is_given_back():

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from benchmarks.accuracy_cases import whole_networks
 from compiler.compile import compile_model
 from hw.contract.isa import Insn, Op, Unit
+from hw.contract.job import COUNTERS, SEQUENCER_COUNTERS
 from hw.contract.params import preset
 from sim import backends
 from sim.cost.exact.program import ProgramTable
@@ -18,13 +19,13 @@ from sim.model.completion import BodyCounters, Spans, body_counters
 from sim.model.jobs import no_job
 from sim.model.pipes import CopyPipe
 from sim.model.queues import QueueModel, SemaphoreModel
-from sim.model.waiting import Stretches, united, without
+from sim.model.waiting import CycleRanges, united, without
 from sim.simulators import open_simulator
 from sw.driver import Device
 
 TINY = preset("tiny")
-NAMES = ["mac_waiting", "vec_waiting", "mac_empty", "fetch_stalled", "mac_starved"] + [
-    f"{unit}_missing{kind}" for unit in ("mac", "vec") for kind in range(4)
+NAMES = [name for name, _ in SEQUENCER_COUNTERS] + [
+    name for name, _ in COUNTERS if any(what in name for what in ("_waiting", "_starved", "_missing"))
 ]
 spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=8)
 
@@ -114,4 +115,4 @@ def test_sets_of_cycles(some, others, begin, end):
     assert members(left) == members(some) - members(others)
     assert all(low < high for low, high in left)
     wanted = {cycle for cycle in members(left) if begin <= cycle < end}
-    assert Stretches(left).within(begin, end) == len(wanted)
+    assert CycleRanges(left).within(begin, end) == len(wanted)

@@ -8,9 +8,8 @@ from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import Fault
 from hw.contract.params import preset
 from sim.cost.exact import program as program_module
-from sim.cost.exact.program import PIECE, ProgramTable
+from sim.cost.exact.program import PIECE, Programs, ProgramTable
 from sim.model.bus import ModelBus
-from sim.model.programs import Programs
 from sim.rtl import open_bus
 from tests.hw.soc_bench import CODE, END, SocBench, copy
 

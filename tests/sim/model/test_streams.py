@@ -10,11 +10,9 @@ from hw.contract.params import SocParams, preset
 from sim.cost.exact.copies import COPY_FIELDS, BurstTable, BusCopy, CopySteps, copy_steps
 from sim.dram import DramFault
 from sim.model.agenda import Agenda
-from sim.model.dram import MemoryModel
-from sim.model.load_unit import LoadUnit
-from sim.model.requests import HELD
-from sim.model.store_unit import StoreUnit
-from sim.model.transfer import Transfer
+from sim.model.commands import HELD, Command
+from sim.model.memory import MemoryModel
+from sim.model.memory_units import LoadUnit, StoreUnit
 
 _TINY = preset("tiny").replace(name="two engines", engines=2)
 MACHINES = [
@@ -76,21 +74,21 @@ def _traffic(params: SocParams, seed: int, *, step: int) -> tuple[list, dict, in
     counts: dict[int, tuple[int, ...]] = {}
     queued: dict[object, int] = {}  # commands of a unit that it has not taken
 
-    def transfer(unit: LoadUnit | StoreUnit, name: str) -> Transfer:
+    def transfer(unit: LoadUnit | StoreUnit, name: str) -> Command:
         def accepted(time: int) -> None:
             queued[unit] = 0
             told.append((f"{name} accepted", time))
 
-        return Transfer(
+        return Command(
             _copy(rng, params), (rng.randrange(64) * 4096, 0), accepted,
             lambda at: told.append((f"{name} done", at)), 0,
         )  # fmt: skip
 
-    def struck(time: int, transfer: Transfer, number: int) -> None:
+    def struck(time: int, transfer: Command, number: int) -> None:
         raise AssertionError("there are no faults")
 
-    units: list[LoadUnit | StoreUnit] = [LoadUnit(params, memory, agenda, port, struck) for port in (2, 5)]
-    units.append(StoreUnit(params, memory, agenda, 0, struck))
+    units: list[LoadUnit | StoreUnit] = [LoadUnit(memory, agenda, port, struck) for port in (2, 5)]
+    units.append(StoreUnit(memory, agenda, 0, struck))
     single = _Single(memory, told)
     if seed % 3 == 1:
         memory.set_stalls(0, 77 * seed, 48)

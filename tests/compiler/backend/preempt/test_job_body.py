@@ -9,9 +9,8 @@ from compiler.backend.pipeline import build
 from compiler.backend.preempt.points import PointLimits
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import SocParams, preset
-from hw.contract.timing import UNIT_START
 from hw.image.image import Image
-from sim.cost import insn_cycles
+from sim.cost import UNIT_START, insn_cycles
 from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, random_inputs
 

@@ -6,7 +6,7 @@ from amaranth.sim import Simulator
 from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from sim.rtl import SimTop
-from sim.rtl.native.bus import NativeBus
+from sim.rtl.native.build import native_bus
 from tests.sim.rtl.native.random_soc import RandomSoc
 
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024)
@@ -37,7 +37,7 @@ def interpreted(seed):
 
 def native(seed):
     values = []
-    with NativeBus(PARAMS, lambda: top(seed), costs=HostCosts.free()) as bus:
+    with native_bus(PARAMS, lambda: top(seed), costs=HostCosts.free()) as bus:
         for _ in range(CYCLES):
             bus.advance(1)
             words, now, at = bus.registers(), {}, 0

@@ -1,21 +1,25 @@
-"""Models DRAM and the way to it, ``sim/dram.py`` behind ``hw/axi/interconnect.py``, burst by burst."""
+"""Models the memories that engines share: DRAM and the way to it, ``sim/dram.py`` behind ``hw/axi/interconnect.py``,
+burst by burst, and the write ports of LV2, ``hw/scratchpad.py``, where loads of LD2 meet stores of ST1 at a bank."""
 
 import ctypes
+from array import array
+from collections import deque
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from hw.contract import timing
 from hw.contract.params import SocParams
-from sim.dram import DramFault
+from sim.cost.exact.copies import CopySteps, written_words
+from sim.dram import FULL, DramFault
 from sim.model.agenda import Agenda
+from sim.model.commands import Carrier, Client, Command, Served
 from sim.model.core import DONE, GIVEN_UP, IN_PYTHON, STRUCK, TAKEN, Client as ClientState, Core, Params
-from sim.model.lv2_writes import Lv2Writes
-from sim.model.requests import Client, Served
-from sim.model.transfer import Carrier, Transfer
-
-FULL = 100  #: percent of bandwidth at which the bus carries one beat per cycle
 
 #: Words of stores on their way between the realigner and the memory.
 STORE_BUFFERED = timing.WORDS_BEHIND + timing.DRAM_WRITE_BEATS + 2
+NOWHERE = -1  #: no bank
 
 
 class MemoryModel:
@@ -39,7 +43,7 @@ class MemoryModel:
         self._requests: dict[int, tuple[Client, Served, Any]] = {}
         self._number = 0
         self._carriers: list[Carrier] = []
-        self._commands: dict[int, tuple[Carrier, Transfer]] = {}
+        self._commands: dict[int, tuple[Carrier, Command]] = {}
 
     # -- single bursts ---------------------------------------------------------------------------------------
     def request(
@@ -86,16 +90,16 @@ class MemoryModel:
         self._carriers.append(carrier)
         return len(self._carriers) - 1
 
-    def command(self, carrier: Carrier, transfer: Transfer) -> int:
+    def command(self, carrier: Carrier, command: Command) -> int:
         """Return the number of a command that ``carrier`` gets."""
         self._number = number = self._number + 1
-        self._commands[number] = (carrier, transfer)
+        self._commands[number] = (carrier, command)
         return number
 
     def forget_commands(self, carrier: Carrier, side: int | None = None) -> None:
         """Forget the commands of ``carrier``, or those of a ``side``: they will not be done."""
-        for number, (known, transfer) in list(self._commands.items()):
-            if known is carrier and side in (None, transfer.side):
+        for number, (known, command) in list(self._commands.items()):
+            if known is carrier and side in (None, command.side):
                 del self._commands[number]
 
     def _command(self, what: int, number: int, time: int, burst: int) -> None:
@@ -104,16 +108,16 @@ class MemoryModel:
         elif what == DONE:
             self._commands.pop(number)[1].done(time)
         elif what == STRUCK:
-            carrier, transfer = self._commands[number]
-            carrier.struck(time, transfer, burst)
+            carrier, command = self._commands[number]
+            carrier.struck(time, command, burst)
         else:
             assert what == GIVEN_UP
             self._carriers[number].given_up(time)
 
     # -- what the memory is like -----------------------------------------------------------------------------
-    def set_timing(self, params: SocParams) -> None:
-        """Give the DRAM the latency, the row miss and the bandwidth of ``params`` from now on."""
-        self.core.call.set_timing(self._address, params.dram_latency, params.dram_row_miss, params.dram_bandwidth)
+    def set_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
+        """Give the DRAM this timing from now on."""
+        self.core.call.set_timing(self._address, latency, row_miss, bandwidth)
 
     def set_fault(self, now: int, kind: int, base: int, last: int, begin: int, end: int) -> None:
         """Let the DRAM fail from cycle ``begin`` to before ``end`` with this ``kind``; ``base`` to ``last`` are
@@ -136,3 +140,45 @@ def _numbers(p: SocParams) -> ctypes.Structure:
         p.dram_word, p.lv2_banks, p.axi_outstanding, timing.UNIT_IN_FLIGHT, timing.COPY_PLANNED, timing.COPY_FETCHED,
         timing.COPY_FILLED, timing.COPY_LANDED, timing.SETTLED, STORE_BUFFERED, FULL,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 8)
+def _banks(word: int, banks: int, first: int, fields: tuple[int, ...]) -> "array[int]":
+    """Return to which of ``banks`` each step of a copy writes a word, or NOWHERE; ``first`` is the bank of byte 0."""
+    words = np.asarray(written_words(word, fields))
+    return array("i", np.where(words < 0, NOWHERE, (first + words) % banks).tolist())
+
+
+class Lv2Writes:
+    """Knows who writes which bank when. Stores are known ahead of time, loads burst by burst as their words come.
+
+    A bank takes the first port from a turn that moves on in every cycle in which some port must wait. A load that waits
+    holds up the data behind it; a store goes on later, though it has been told when it ends. Stores that meet each
+    other where no load comes are not followed, nor are loads of two engines.
+    """
+
+    def __init__(self, params: SocParams, core: Core) -> None:
+        self._word, self._count, self._core = params.lv1_word, params.lv2_banks, core
+        #: Word of byte 0 and what the formulas say: the banks of a store are worked out when a load may meet it.
+        self._stores: list[deque[tuple[int, CopySteps]]] = [deque() for _ in range(params.engines)]
+        core.tell(banks=self._banks)
+
+    def store(self, engine: int, done: int, into: int, work: CopySteps) -> None:
+        """Enter a copy of ST1 to byte ``into`` of LV2 that will signal at ``done``."""
+        left = self._core.call.lv2_store(self._core.address, engine, done - work.steps, work.steps)
+        stores = self._stores[engine]
+        stores.append((into // self._word, work))
+        while len(stores) > left:
+            stores.popleft()
+
+    def forget(self, engine: int) -> None:
+        """Forget the stores of the ST1 of ``engine``, which has nothing to write any more."""
+        self._core.call.lv2_forget(self._core.address, engine)
+        self._stores[engine].clear()
+
+    def _banks(self, engine: int, left: int, length: Any) -> int:
+        first, work = self._stores[engine][-left]
+        banks = _banks(self._word, self._count, first % self._count, work.fields)
+        length[0] = len(banks)
+        address: int = banks.buffer_info()[0]
+        return address

@@ -1,10 +1,10 @@
-"""Groups of operations: what is repeated where."""
+"""Bundles of operations: what is repeated where."""
 
 from amaranth.hdl import Module, Signal
 
 from sim.rtl import SimTop
+from sim.rtl.native.bundles import make_bundles, nodes_of, sink_words
 from sim.rtl.native.cells import read_cells
-from sim.rtl.native.groups import make_groups, nodes_of, sink_words
 from sim.rtl.native.lower import lower
 from tests.sim.rtl.native.test_refusals import PARAMS, Part
 
@@ -27,17 +27,17 @@ def chain_of_cheap_operations(m: Module) -> Signal:
     return seen
 
 
-def test_no_group_computes_what_it_does_not_use():
+def test_no_bundle_computes_what_it_does_not_use():
     cells = read_cells(SimTop(PARAMS, Part(chain_of_cheap_operations)))
     design = lower(cells, [])
-    groups = make_groups(design)
-    published = set().union(*(_read(design, group) for group in groups))
-    for group in groups:
-        used = _read(design, group)
-        for node in group.nodes:
-            assert node in used or (node in published and node not in group.copies), design.nodes[node]
+    bundles = make_bundles(design)
+    published = set().union(*(_read(design, bundle) for bundle in bundles))
+    for bundle in bundles:
+        used = _read(design, bundle)
+        for node in bundle.nodes:
+            assert node in used or (node in published and node not in bundle.copies), design.nodes[node]
 
 
-def _read(design, group):
-    words = [word for sink in group.sinks for word in sink_words(design, sink)]
-    return nodes_of([*words, *(word for node in group.nodes for word in design.nodes[node].args)])
+def _read(design, bundle):
+    words = [word for sink in bundle.sinks for word in sink_words(design, sink)]
+    return nodes_of([*words, *(word for node in bundle.nodes for word in design.nodes[node].args)])

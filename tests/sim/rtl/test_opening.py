@@ -1,7 +1,7 @@
 """What a compiled simulator is found by."""
 
 from hw.contract.params import preset
-from sim.rtl.digest import design_digest
+from sim.rtl.opening import design_digest
 
 TINY = preset("tiny")
 

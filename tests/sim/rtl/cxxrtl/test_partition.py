@@ -1,7 +1,6 @@
 import pytest
 
-from sim.rtl.cxxrtl.partition import PartitionError
-from sim.rtl.cxxrtl.registers import demangled, register_table
+from sim.rtl.cxxrtl.partition import PartitionError, demangled, register_table
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,30 @@
-"""Describes commands of the units that reach DRAM, on their way through them."""
+"""Describes what is asked of the DRAM: bursts by their clients, and commands of the units that reach it."""
 
 import ctypes
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from sim.cost.exact.copies import BusCopy
 from sim.model.core import Given
 
+Served = Callable[[int, Any], None]  #: told the cycle in which the last beat moved
 Told = Callable[[int], None]
-Struck = Callable[[int, "Transfer", int], None]  #: told when the fault is known, whose burst failed, and which
+Struck = Callable[[int, "Command", int], None]  #: told when the fault is known, whose burst failed, and which
+READ_PORTS = 3  #: of an engine: fetch of the body, fetch of loader and ring, LD2
+HELD = -1  #: the answer to a request that waits
 BODY, LOADER = 0, 1  #: who gives commands to LD2
 
 
-class Transfer:
+class Client(Protocol):
+    """Is whoever asks for bursts, one at a time: ``port`` is its number among those that read, or write."""
+
+    port: int
+
+    def accepted(self, time: int) -> None:
+        """A request that had to wait was accepted: from cycle ``time`` on the next may be offered."""
+
+
+class Command:
     """Is the command of LD2 or ST2 at ``pc``, which does ``work``.
 
     ``bases``: the address that the offsets of its bursts count from, and the byte of LV2 that a load's words count

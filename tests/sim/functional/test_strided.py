@@ -9,7 +9,7 @@ from compiler.backend.pipeline import build
 from compiler.frontend import import_model
 from hw.contract.params import preset
 from sim.functional import copies, mac, vector
-from sim.functional.pieces import cut, pieces, whole
+from sim.functional.strided import cut, pieces, whole
 from tests.support.graphs import random_inputs
 from tests.support.image_runner import run_image
 from tests.support.random_graphs import random_graph

@@ -1,8 +1,8 @@
-"""Puts operations and state in groups, each of which is evaluated as a whole when something that it reads has changed.
+"""Puts operations and state in bundles, each of which is evaluated as a whole when something that it reads has changed.
 
-Registers of one module form sinks. An operation that one group alone uses belongs to it; what several use is gathered
+Registers of one module form sinks. An operation that one bundle alone uses belongs to it; what several use is gathered
 by who uses it. Nothing that is made so can close a loop: a sink is used by nobody within the cycle, and the users of a
-shared group all come after it.
+shared bundle all come after it.
 """
 
 from collections import defaultdict
@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sim.rtl.native.bits import CONSTANT, Word
-from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort, Register
-from sim.rtl.native.nodes import SOURCES, Node
+from sim.rtl.native.nodes import SOURCES, Design, MemoryReadPort, MemoryWritePort, Node, Register
 
 SINK_COST = 40  #: sinks of a module are joined up to this many operations
 CHEAP = ("not", "and", "or", "xor", "mux", "eq", "ne", "ult", "ule", "any", "all")  #: repeated rather than handed over
@@ -20,7 +19,7 @@ Sink = Register | MemoryReadPort | MemoryWritePort | str  #: str: an output
 
 
 @dataclass
-class Group:
+class Bundle:
     """Holds operations that are evaluated together. ``nodes`` are in the order of their numbers, in which they can be
     computed; ``copies`` are those among them that are also computed elsewhere, for others."""
 
@@ -62,18 +61,18 @@ def sink_words(design: Design, sink: Sink) -> list[Word]:
             return [design.outputs[sink]]
 
 
-def make_groups(design: Design) -> list[Group]:
-    """Return groups with every operation that something needs; some cheap ones are in several."""
-    groups = _sinks(design)
-    homes = _assign(design, groups)
-    _repeat_cheap(design, groups, homes)
-    for group in groups:
-        group.nodes.sort()
-    return [group for group in groups if group.sinks or group.nodes]
+def make_bundles(design: Design) -> list[Bundle]:
+    """Return bundles with every operation that something needs; some cheap ones are in several."""
+    bundles = _sinks(design)
+    homes = _assign(design, bundles)
+    _repeat_cheap(design, bundles, homes)
+    for bundle in bundles:
+        bundle.nodes.sort()
+    return [bundle for bundle in bundles if bundle.sinks or bundle.nodes]
 
 
 # -- sinks -----------------------------------------------------------------------------------------------------
-def _sinks(design: Design) -> list[Group]:
+def _sinks(design: Design) -> list[Bundle]:
     seeds: dict[tuple, list[Sink]] = defaultdict(list)
     for register in design.registers:
         conditions = tuple(condition for condition, _ in register.pairs)
@@ -86,27 +85,27 @@ def _sinks(design: Design) -> list[Group]:
     return _joined_sinks(design, seeds)
 
 
-def _joined_sinks(design: Design, seeds: dict[tuple, list[Sink]]) -> list[Group]:
+def _joined_sinks(design: Design, seeds: dict[tuple, list[Sink]]) -> list[Bundle]:
     """Join small seeds of a module where they read much of the same."""
     modules: dict[int, list[tuple[set[int], list[Sink]]]] = defaultdict(list)
     for key, sinks in seeds.items():
         reads = nodes_of(word for sink in sinks for word in sink_words(design, sink))
         modules[key[0]].append((_cone(design.nodes, reads, key[0]), sinks))
-    result: list[Group] = []
+    result: list[Bundle] = []
     for module, members in modules.items():
-        groups: list[tuple[set[int], Group]] = []
+        bundles: list[tuple[set[int], Bundle]] = []
         for cone, sinks in sorted(members, key=lambda one: -len(one[0])):
             best, most = None, 0
-            for known in groups:
+            for known in bundles:
                 shared = len(known[0] & cone)
                 if shared > most and len(known[0] | cone) + len(known[1].sinks) + len(sinks) <= SINK_COST:
                     best, most = known, shared
             if best is None:
-                groups.append((set(cone), Group(module, list(sinks))))
+                bundles.append((set(cone), Bundle(module, list(sinks))))
             else:
                 best[0].update(cone)
                 best[1].sinks.extend(sinks)
-        result.extend(group for _, group in groups)
+        result.extend(bundle for _, bundle in bundles)
     return result
 
 
@@ -125,11 +124,11 @@ def _cone(nodes: list[Node], start: set[int], module: int) -> set[int]:
 
 
 # -- operations ------------------------------------------------------------------------------------------------
-def _assign(design: Design, groups: list[Group]) -> dict[int, int]:
-    """Put every operation in a group, from the last to the first; return the group by node."""
+def _assign(design: Design, bundles: list[Bundle]) -> dict[int, int]:
+    """Put every operation in a bundle, from the last to the first; return the bundle by node."""
     users: dict[int, set[int]] = defaultdict(set)
-    for number, group in enumerate(groups):
-        for node in nodes_of(word for sink in group.sinks for word in sink_words(design, sink)):
+    for number, bundle in enumerate(bundles):
+        for node in nodes_of(word for sink in bundle.sinks for word in sink_words(design, sink)):
             users[node].add(number)
     homes: dict[int, int] = {}
     shared: dict[tuple, int] = {}
@@ -143,22 +142,22 @@ def _assign(design: Design, groups: list[Group]) -> dict[int, int]:
         else:
             key = (operation.module, frozenset(by))
             if key not in shared:
-                shared[key] = len(groups)
-                groups.append(Group(operation.module))
+                shared[key] = len(bundles)
+                bundles.append(Bundle(operation.module))
             home = shared[key]
         homes[node] = home
-        groups[home].nodes.append(node)
+        bundles[home].nodes.append(node)
         for other in nodes_of(operation.args):
             users[other].add(home)
     return homes
 
 
-def _repeat_cheap(design: Design, groups: list[Group], homes: dict[int, int]) -> None:
-    """Do a cheap operation again in a group that reads its operands anyway, instead of waiting for it."""
+def _repeat_cheap(design: Design, bundles: list[Bundle], homes: dict[int, int]) -> None:
+    """Do a cheap operation again in a bundle that reads its operands anyway, instead of waiting for it."""
     reads: list[set[int]] = []
-    for group in groups:
-        own = set(group.nodes)
-        needs = nodes_of(word for sink in group.sinks for word in sink_words(design, sink))
+    for bundle in bundles:
+        own = set(bundle.nodes)
+        needs = nodes_of(word for sink in bundle.sinks for word in sink_words(design, sink))
         needs |= nodes_of(word for node in own for word in design.nodes[node].args)
         reads.append(needs)
     crossing: dict[int, set[int]] = defaultdict(set)
@@ -172,30 +171,30 @@ def _repeat_cheap(design: Design, groups: list[Group], homes: dict[int, int]) ->
             continue
         operands = nodes_of(operation.args)
         for number in list(crossing[node]):
-            have = reads[number] | set(groups[number].nodes)
+            have = reads[number] | set(bundles[number].nodes)
             if operands <= have:
-                groups[number].nodes.append(node)
-                groups[number].copies.add(node)
+                bundles[number].nodes.append(node)
+                bundles[number].copies.add(node)
                 crossing[node].discard(number)
-        home = groups[homes[node]]
+        home = bundles[homes[node]]
         if not crossing[node] and not _used_within(design, home, node):
             home.nodes.remove(node)
-    for group in groups:
-        _drop_unused_copies(design, group)
+    for bundle in bundles:
+        _drop_unused_copies(design, bundle)
 
 
-def _drop_unused_copies(design: Design, group: Group) -> None:
+def _drop_unused_copies(design: Design, bundle: Bundle) -> None:
     """Drop what was repeated for an operation that others then did themselves."""
-    needs = nodes_of(word for sink in group.sinks for word in sink_words(design, sink))
-    for node in sorted(group.nodes, reverse=True):
-        if node in group.copies and node not in needs:
-            group.nodes.remove(node)
-            group.copies.discard(node)
+    needs = nodes_of(word for sink in bundle.sinks for word in sink_words(design, sink))
+    for node in sorted(bundle.nodes, reverse=True):
+        if node in bundle.copies and node not in needs:
+            bundle.nodes.remove(node)
+            bundle.copies.discard(node)
         else:
             needs |= nodes_of(design.nodes[node].args)
 
 
-def _used_within(design: Design, group: Group, node: int) -> bool:
-    if any(node in nodes_of(design.nodes[other].args) for other in group.nodes if other > node):
+def _used_within(design: Design, bundle: Bundle, node: int) -> bool:
+    if any(node in nodes_of(design.nodes[other].args) for other in bundle.nodes if other > node):
         return True
-    return any(node in nodes_of(sink_words(design, sink)) for sink in group.sinks)
+    return any(node in nodes_of(sink_words(design, sink)) for sink in bundle.sinks)
