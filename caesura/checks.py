@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from caesura.api import Device, Model
+from caesura.api import Arrays, Device, Model
 from compiler import Graph, Host, Operation, Port, Reshape, golden
 from hw.image import Image
 
-Arrays = dict[str, npt.NDArray]
 ROUNDING = 1e-5  #: of the largest magnitude: what float32 operations may add up to
 
 

@@ -23,8 +23,7 @@ from caesura.commands.run import run
 from caesura.commands.scenario import scenario
 from caesura.commands.sweep import sweep
 from caesura.commands.verilog import verilog
-from caesura.errors import user_errors
-from caesura.terminal import complain, say
+from caesura.views.terminal import complain, say
 from compiler import OpenDimension, UnsupportedModel
 from sim import visible
 
@@ -99,7 +98,11 @@ def main() -> None:
     """Run the ``caesura`` command."""
     try:
         app()
-    except user_errors() as error:
+    except Exception as error:
+        from caesura.exports import user_errors  # loads all that can raise one
+
+        if not isinstance(error, user_errors()):
+            raise
         complain(f"error: {_told(error)}")
         sys.exit(2)
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from caesura.backends import VARIABLE
+from caesura.commands.options import VARIABLE
 from sim.backends import DEFAULT_BACKEND
 
 # How long an example takes says nothing on a machine with other work.

@@ -100,7 +100,7 @@ def test_a_planted_import_past_a_front_is_seen(line, module):
         "from sw.runtime.policies import policy_named",
         "import sim.rtl",
         "from hw.contract.isa import Op",
-        "from caesura.terminal import table",
+        "from caesura.views.terminal import table",
         "from compiler import ir",
         "from numpy.lib import stride_tricks",
     ],

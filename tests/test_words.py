@@ -15,10 +15,10 @@ PLAIN = re.findall(
     r"\w+",
     """
 accelerator access addend addition address allocator alone annealing arbiter area assembly attention band bar base
-beam bench bits box branch build by bytes cache caesura call cells chain change channel chart cheader check choice
-choose clear client closed code collector column combinational combinations combine comma command compile const
+beam bench bits box branch build by bytes cache caesura call cells chain change channel chart check choice
+choose clear client closed code collector column combinational combinations combine command compile const
 constant contained content context contract control copy cost cut cycles data datapath decode defer delay dependencies
-design died digest dimension disagreement division docgen document duplicate dynamic earliest edge element emit end
+design died digest dimension disagreement division docgen duplicate dynamic earliest edge element emit end
 error estimate exact excerpt export expressions failed family fetch field file fill finish first fit flag flat
 float flop flow fold foreign form found frontend function functional geometry greedy handle heap held importer info
 inner interconnect interfaces interrupt joined latency layout least length library limits link lite log loop lower
@@ -26,8 +26,8 @@ made matrix measure measurements memory metrics mismatch missed mode move multip
 nest netlist next no normalise not object of on open options origin other out output ownership pad parameter partition
 pending periodic permute picture piece pipeline pixel pointwise poisson pool prepare priority private problem process
 product progress quantise read real realign recipe recovery register registry release repeated report reservation
-reset reshape robin role round rule runtime schema search separated sequence served serving setup shortest show side
-signature simulators sink situation slave slice sliding softmax space state status stop storage store strided
+reset reshape robin role round rule runtime sample schema search sequence served serving setup shortest
+side signature simulators sink situation slave slice sliding softmax space state status stop storage store strided
 structure surroundings synchronised table terminal text timeout tolerant toolchain top trace traffic tree uncut
 unsupported until ups usage use value variation vector verify view visible wait wake waveforms way why width work
 worst write written

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from caesura import show
 from caesura.api import UsageError
-from caesura.options import is_image
-from caesura.terminal import say
+from caesura.commands.options import is_image
+from caesura.views import contents as show
+from caesura.views.terminal import say
 from hw.image import Image
 
 

@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 from rich.console import Group
 
-from caesura import api, show
-from caesura.json_form import json_text
+from caesura import api
+from caesura.commands.options import Dim, Fallback, Json, Set, is_image, sizes_of
 from caesura.latency import latency_fields, latency_table
 from caesura.machines import machine_of
-from caesura.options import Dim, Fallback, Json, Set, is_image, sizes_of
-from caesura.progress import Progress
-from caesura.show_points import point_fields, points_summary, points_table
-from caesura.terminal import tell, write
+from caesura.views import contents as show
+from caesura.views.contents import point_fields, points_summary, points_table
+from caesura.views.progress import Progress
+from caesura.views.tables import json_text
+from caesura.views.terminal import tell, write
 from hw.contract.params import PRESETS
 from hw.image import Image
 

@@ -1,16 +1,31 @@
 """Defines ``caesura profile``, which puts measured durations of layers in an image."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from caesura import api
+from caesura.commands.options import Backend, Json, check_writable
 from caesura.compilation import Compilation, image_of, takes_compilation
-from caesura.json_form import json_text
-from caesura.options import Backend, Json, check_writable
-from caesura.progress import Progress
-from caesura.terminal import say, tell, write
+from caesura.samples import random_samples
+from caesura.views.progress import Progress
+from caesura.views.tables import Column, ColumnTable, json_text
+from caesura.views.terminal import say, tell, write
+from hw.image import Image
 from sim import DEFAULT_BACKEND
+from sim.cost import inference
+from sw.runtime import reference
+
+#: Fields of the image's layers.
+_COLUMNS = (
+    Column("name", "layer"),
+    Column("kind"),
+    Column("estimated_load", number=True),
+    Column("estimated_compute", number=True),
+    Column("measured_load", number=True),
+    Column("measured_compute", number=True),
+)
 
 
 @takes_compilation
@@ -22,8 +37,6 @@ def profile(
     as_json: Json = False,
 ) -> None:
     """Run a model alone once and store how long each layer loads and computes in its image."""
-    from caesura.durations import layer_durations, measure, to_fields
-
     check_writable(output)
     image = image_of(model, compilation)
     with Progress() as progress:
@@ -35,3 +48,26 @@ def profile(
     else:
         tell(layer_durations(image).rich())
         say(f"{target}: measured durations stored")
+
+
+def measure(image: Image, backend: str = DEFAULT_BACKEND, progress: Progress | None = None) -> None:
+    """Run ``image`` alone, with random inputs, and put measured durations of its layers into its layer table."""
+    progress = progress or Progress()
+    with api.open(image.params, backend, progress=progress.cycles) as device:
+        progress.task(
+            f"measuring {image.meta.model}", cycle=device.bus.cycle, expected=inference(image.meta.layers).in_turn
+        )
+        _, stats = device.load(image).run(random_samples(image, 1, 0)[0])
+    reference.store(image, stats.jobs)
+
+
+def layer_durations(image: Image) -> ColumnTable:
+    """Return a table with the cycles of each layer, as estimated and as measured (None until profiled)."""
+    rows = [{column.key: getattr(layer, column.key) for column in _COLUMNS} for layer in image.meta.layers]
+    return ColumnTable("reference durations, cycles", _COLUMNS, rows)
+
+
+def to_fields(image: Image) -> dict[str, Any]:
+    """Return data for JSON: whether all was measured, and the table."""
+    measured = reference.measured(image)
+    return {"model": image.meta.model, "measured": measured, "layers": layer_durations(image).fields()}

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from caesura import api, inputs
-from caesura.backends import chosen_backend
+from caesura import api, samples as inputs
+from caesura.commands.options import AnyBackend, Csv, Json, Page, check_form, check_writable, chosen_backend, is_image
 from caesura.compilation import Compilation, image_of, takes_compilation
-from caesura.json_form import json_text
-from caesura.options import AnyBackend, Csv, Json, Page, check_form, check_writable, is_image
-from caesura.outputs import save_outputs
-from caesura.progress import Progress
-from caesura.shares import shares
-from caesura.terminal import tell, write
+from caesura.samples import save_outputs
+from caesura.views.progress import Progress
+from caesura.views.run_report import shares
+from caesura.views.tables import json_text
+from caesura.views.terminal import tell, write
 from hw.image import Image
 from sim.cost import inference
 from sw.driver import HandledInterrupt
@@ -22,7 +21,7 @@ from sw.driver import HandledInterrupt
 if TYPE_CHECKING:
     from caesura.checks import CheckResult
     from caesura.profiles import Profile
-    from caesura.report import RunReport
+    from caesura.views.run_report import RunReport
     from sim import InstructionRun
 
 
@@ -94,7 +93,7 @@ def _check_outputs(
 
 def _begun_report(image: Image, backend: str, input: Path | None, samples: int, seed: int) -> "RunReport":
     """Return a report with all that is known before the first sample."""
-    from caesura.report import RunReport
+    from caesura.views.run_report import RunReport
 
     return RunReport(
         image.meta.model,
@@ -158,7 +157,7 @@ def _check(
 def _write_trace(
     path: Path, report: "RunReport", runs: "list[InstructionRun]", interrupts: list[HandledInterrupt]
 ) -> None:
-    from caesura.run_trace import job_counters, run_spans
+    from caesura.views.timeline import job_counters, run_spans
     from sim import write_trace
 
     counters = job_counters([job for stats in report.stats for job in stats.jobs])
@@ -168,7 +167,7 @@ def _write_trace(
 def _write_page(
     path: Path, report: "RunReport", image: Image, runs: "list[InstructionRun]", interrupts: list[HandledInterrupt]
 ) -> None:
-    from caesura.page.run_page import write_run_page
+    from caesura.views.run_page import write_run_page
 
     with Progress() as progress:
         progress.task(f"writing {path}")
@@ -191,6 +190,6 @@ def _print(report: "RunReport", profile: "Profile | None", *, as_json: bool, as_
     else:
         tell(report.to_tables())
         if profile:
-            from caesura.profile_table import profile_table
+            from caesura.views.profile import profile_table
 
             tell(profile_table(profile))

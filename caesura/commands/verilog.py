@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from caesura import api
+from caesura.commands.options import ParamsFile, Preset, Set
 from caesura.machines import machine
-from caesura.options import ParamsFile, Preset, Set
-from caesura.progress import Progress
-from caesura.terminal import say
+from caesura.views.progress import Progress
+from caesura.views.terminal import say
 
 
 def verilog(

@@ -1,2 +1,1 @@
-from .dynamic_model import DynamicModel as DynamicModel
-from .open_dynamic import LADDER as LADDER
+from .dynamic_model import LADDER as LADDER, DynamicModel as DynamicModel

@@ -1,11 +1,16 @@
-"""Gets the kernels of a model with a dynamic dimension from the cache folder, or from the compiler."""
+"""Gets the kernels of a model with a dynamic dimension from the cache folder, or from the compiler, and knows which
+lengths one for a longer length serves."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import onnx
 
 from caesura.lengths.kernel_files import KernelFiles
+from caesura.samples import Sample
 from compiler import (
     DynamicDimension,
     Graph,
@@ -16,6 +21,7 @@ from compiler import (
     compile_range,
     compiler_digest,
     import_model,
+    padding_problem,
 )
 from hw.contract.params import SocParams
 from hw.image import Image, KernelAttributes, RangeImage, ValueRange
@@ -85,3 +91,33 @@ class KernelSource:
     def graph(self, length: int) -> Graph:
         """Return the model for one length as the compiler sees it. Raises ``CompileError``."""
         return import_model(self.dimension.fixed(length), fallback=self.fallback, name=self.dimension.model)
+
+
+class ExactPadding:
+    """Knows of one model which lengths may be padded to which, and how. Each pair of lengths is proved once."""
+
+    def __init__(self, source: KernelSource) -> None:
+        self._source = source
+        self._problems: dict[tuple[int, int], str | None] = {}
+        self._outputs: dict[int, dict[str, tuple[int, ...]]] = {}
+
+    def problem(self, length: int, longer: int) -> str | None:
+        """Return why results for ``length`` are not the beginning of those for ``longer``, or None if they are."""
+        if (length, longer) not in self._problems:
+            short = self._source.graph(length)
+            self._problems[length, longer] = padding_problem(short, self._source.graph(longer))
+            self._outputs[length] = {port.name: tuple(port.shape) for port in short.outputs}
+        return self._problems[length, longer]
+
+    def padded(self, inputs: Mapping[str, npt.NDArray], count: int) -> Sample:
+        """Return the inputs with ``count`` zeros behind the end."""
+        padded = dict(inputs)
+        for name, axis in self._source.dimension.axes:
+            pads = [(0, count if each == axis else 0) for each in range(padded[name].ndim)]
+            padded[name] = np.pad(padded[name], pads)
+        return padded
+
+    def cropped(self, outputs: Sample, length: int) -> Sample:
+        """Return the beginning of outputs that belongs to ``length``, of which :meth:`problem` was asked before."""
+        shapes = self._outputs[length]
+        return {name: value[tuple(slice(size) for size in shapes[name])].copy() for name, value in outputs.items()}

@@ -7,7 +7,7 @@ from rich.console import Group
 
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.schema import Scenario
-from caesura.terminal import line, table
+from caesura.views.terminal import line, table
 from sw.runtime import metrics
 from sw.runtime.policies import PLACEMENT
 

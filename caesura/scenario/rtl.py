@@ -5,12 +5,12 @@ from pathlib import Path
 
 from caesura import api
 from caesura.bench import benchmarks
-from caesura.progress import Progress, compiling
 from caesura.scenario.device_executor import Alone, DeviceExecutor
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError
 from caesura.scenario.serving import serve
+from caesura.views.progress import Progress, compiling
 from compiler import CompileError, OpenDimension, Options, UnsupportedModel
 from hw.contract.params import SocParams
 from hw.image import Image

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from caesura import api
-from caesura.inputs import random_samples
+from caesura.samples import random_samples
 from caesura.scenario.runner import run_scenario
 from caesura.sweep.spec import Point, SweepError
 from compiler import CompileError, OpenDimension, Options, UnsupportedModel

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from rich.console import Group
 
-from caesura.column_table import Column, ColumnTable, percent, shown
+from caesura.sweep.run import Figures
 from caesura.sweep.spec import Point
-from caesura.sweep.store import Figures
-from caesura.terminal import line
+from caesura.views.tables import Column, ColumnTable, percent, shown
+from caesura.views.terminal import line
 from sim import visible
 
 _PERCENT = {"utilisation", "sla_violation_rate"}

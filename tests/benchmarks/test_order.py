@@ -9,7 +9,7 @@ from benchmarks.lab import Lab
 from benchmarks.order_cases import branchy_graph, graphs
 from benchmarks.order_examples import CHIP, seventy_orders, worked_examples
 from benchmarks.order_search.price import OrderPrice
-from caesura.progress import Progress
+from caesura.views.progress import Progress
 from compiler.backend.options import Options
 from compiler.order.orders import count, depth_first, every_order
 from compiler.order.search import search_order
