@@ -14,7 +14,8 @@ from benchmarks.lab import Lab
 from benchmarks.order_seventy import seventy_layers
 from benchmarks.rows import Target
 from benchmarks.workloads import branchy, workload
-from caesura import Arrays, Progress, layer_cycles, random_samples
+from caesura import Arrays, layer_cycles, random_samples
+from caesura.views import Progress
 from compiler import (
     Desk,
     Graph,

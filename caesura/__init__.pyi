@@ -40,8 +40,3 @@ from .machines import machine as machine
 from .model_cycles import layer_cycles as layer_cycles
 from .profiles import LayerProfile as LayerProfile, Profile as Profile, profile as profile
 from .samples import Sample as Sample, load_samples as load_samples, random_samples as random_samples
-from .views.bench import bench_table as bench_table
-from .views.progress import Progress as Progress
-from .views.tables import ColumnTable as ColumnTable, json_text as json_text
-from .views.terminal import line as line, table as table
-from .views.timeline import preemptive_spans as preemptive_spans

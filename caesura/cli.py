@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from caesura.commands.bench import bench
 from caesura.commands.compile import compile
-from caesura.commands.image_forms import disasm, export
+from caesura.commands.export import disasm, export, verilog
 from caesura.commands.info import info
 from caesura.commands.profile import profile
 from caesura.commands.quantise import quantise
@@ -22,7 +22,6 @@ from caesura.commands.retime import retime
 from caesura.commands.run import run
 from caesura.commands.scenario import scenario
 from caesura.commands.sweep import sweep
-from caesura.commands.verilog import verilog
 from caesura.views.terminal import complain, say
 from compiler import OpenDimension, UnsupportedModel
 from sim import visible

@@ -24,7 +24,6 @@ from caesura.commands.options import (
     seconds,
 )
 from caesura.machines import machine
-from caesura.views.bench import write_bench_page
 from caesura.views.progress import Progress
 from caesura.views.tables import json_text, to_csv
 from caesura.views.terminal import say, tell, write
@@ -141,6 +140,8 @@ def _record(name: str, only: Sequence[str], budget: float) -> None:
 
 def _show_bench(report: BenchResult, as_json: bool, as_csv: bool, page: Path | None) -> None:
     if page:
+        from caesura.views.pages import write_bench_page
+
         with Progress() as progress:
             progress.task(f"writing {page}")
             write_bench_page(page, report.to_dict())

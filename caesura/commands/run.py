@@ -167,7 +167,7 @@ def _write_trace(
 def _write_page(
     path: Path, report: "RunReport", image: Image, runs: "list[InstructionRun]", interrupts: list[HandledInterrupt]
 ) -> None:
-    from caesura.views.run_page import write_run_page
+    from caesura.views.pages import write_run_page
 
     with Progress() as progress:
         progress.task(f"writing {path}")
@@ -190,6 +190,6 @@ def _print(report: "RunReport", profile: "Profile | None", *, as_json: bool, as_
     else:
         tell(report.to_tables())
         if profile:
-            from caesura.views.profile import profile_table
+            from caesura.views.run_report import profile_table
 
             tell(profile_table(profile))

@@ -81,7 +81,7 @@ def run_scenario(
     result = report(scenario, policy, backend, outcome, alone)
     if page is not None:
         progress.task(f"writing {page}")
-        from caesura.views.scenario_page import write_scenario_page  # loads the plotting library
+        from caesura.views.pages import write_scenario_page  # loads the plotting library
 
         write_scenario_page(page, result, outcome)
     return result

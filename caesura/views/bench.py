@@ -1,7 +1,6 @@
-"""Makes the one table of a benchmark's figures, for terminals, pages and CSV, and the page that shows it."""
+"""Makes the one table of a benchmark's figures, for terminals, pages and CSV."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from caesura.views.tables import Column, ColumnTable
@@ -32,19 +31,3 @@ def _verdict(figure: Mapping[str, Any]) -> str:
     if figure.get("skipped"):
         return "skipped"
     return "ok" if figure["ok"] else "NOT OK"
-
-
-def write_bench_page(path: Path, result: Mapping[str, Any]) -> None:
-    """Write the page of a benchmark's ``result``, as ``caesura bench --json`` prints it."""
-    from caesura.views.charts import bench_figures  # loads the plotting library
-    from caesura.views.page import heading, paragraph, table, write_page
-
-    title = f"{result['bench']} on {result['preset']} ({result['backend']})"
-    figures = bench_table(result["rows"]).without("ok", "skipped", "explanation")
-    parts: list[Any] = [heading(title, 1), paragraph(f"Caesura {result['version']}.")]
-    for unit in dict.fromkeys(row["unit"] for row in result["rows"]):
-        parts += [
-            heading(f"Figures in {unit}"),
-            bench_figures([row for row in result["rows"] if row["unit"] == unit], unit),
-        ]
-    write_page(path, title, [*parts, heading("All figures"), table(figures)])

@@ -1,4 +1,4 @@
-"""Plots what pages show: layers and where their cycles were lost, memory over time, timelines, figures of benches."""
+"""Plots what pages show: where layers lost their cycles, memory over time, timelines, latencies, figures of benches."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +15,11 @@ from bokeh.models import (
     Range1d,
 )
 from bokeh.models.annotations import Legend, LegendItem
-from bokeh.palettes import Category20
+from bokeh.palettes import Category10, Category20
 from bokeh.plotting import figure
 
 from caesura.profiles import PARTS, LayerProfile, Profile
+from caesura.scenario.outcome import Frame
 from caesura.views.page import label
 from caesura.views.tables import shortened
 from hw.contract.isa import Segment
@@ -224,4 +225,24 @@ def bench_figures(rows: Sequence[Mapping[str, Any]], unit: str) -> figure:
             mark, "name", source=source, marker="dash", angle=1.5708, size=16, color=colour, legend_label=mark
         )  # fmt: skip
     plot.add_tools(HoverTool(tooltips=[(key, f"@{key}") for key in ("name", "value", "must", "aim")]))
+    return plot
+
+
+def latencies(frames: Sequence[Frame], unit: str) -> figure:
+    """Return a plot of distribution functions, with a line for each stream."""
+    plot = figure(
+        height=300, sizing_mode="stretch_width",
+        x_axis_label=label(f"turnaround, {unit}"), y_axis_label="share of requests",
+        y_range=Range1d(start=0, end=1.02), tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
+    )  # fmt: skip
+    for number, stream in enumerate(dict.fromkeys(frame.stream for frame in frames)):
+        times = sorted(frame.turnaround for frame in frames if frame.stream == stream)
+        shares = [(place + 1) / len(times) for place in range(len(times))]
+        plot.step(
+            [times[0], *times], [0.0, *shares], mode="after", color=Category10[10][number % 10],
+            legend_label=visible(stream),
+        )  # fmt: skip
+    plot.add_tools(HoverTool(tooltips=[(visible(unit), "$x{0,0.[0]}"), ("share", "$y{0.00}")]))
+    plot.xaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
+    plot.legend.location = "bottom_right"
     return plot

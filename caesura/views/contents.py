@@ -1,14 +1,15 @@
 """Makes what ``caesura info`` and ``caesura disasm`` print: images, models and parameter sets."""
 
 import dataclasses
+from collections import Counter
 from statistics import median
 from typing import Any
 
 from rich.console import Group
 from rich.table import Table
 
-from caesura.views.tables import Column, ColumnTable
-from caesura.views.terminal import line, table
+from caesura.views.tables import Column, ColumnTable, table_of
+from caesura.views.terminal import line
 from compiler import Conv, Graph, Operation, Tensor
 from hw.contract.assembly import disassemble
 from hw.contract.isa import INSN_BYTES
@@ -29,14 +30,9 @@ _OPERATOR_COLUMNS = (
 def show_params(params: SocParams) -> Group:
     """Return a parameter set and what follows from it."""
     head = line(f"parameters {params.name!r} (digest {params.digest()})")
-    fields = table("", "field", ">value")
-    for name, value in params.to_dict().items():
-        if name != "name":
-            fields.add_row(name, f"{value:,}")
-    fields.add_section()
-    for name, value in _derived(params):
-        fields.add_row(name, f"{value:,g}" if isinstance(value, float) else f"{value:,}")
-    return Group(head, fields)
+    fields = [(name, value) for name, value in params.to_dict().items() if name != "name"]
+    derived = [(name, f"{value:,g}" if isinstance(value, float) else value) for name, value in _derived(params)]
+    return Group(head, table_of("", ("field", ">value"), fields, derived).rich())
 
 
 def _derived(params: SocParams) -> list[tuple[str, int | float]]:
@@ -62,50 +58,52 @@ def show_image(image: Image) -> Group:
         f"{len(image.code) // INSN_BYTES} instructions, {len(image.weights):,} bytes of weights, "
         f"{len(meta.jobs)} jobs, {len(image.host_models)} host models, {len(meta.cancel_points)} cancellation points"
     )
-    segments = table("segments", ">no.", "holds", ">bytes")
-    for i, size in enumerate(meta.segment_sizes):
-        segments.add_row(str(i), _SEGMENTS[i], f"{size:,}")
-    return Group(head, _ports(image), segments, _layers(image), _jobs(image))
+    segments = [(str(number), _SEGMENTS[number], size) for number, size in enumerate(meta.segment_sizes)]
+    tables = (table_of("segments", (">no.", "holds", ">bytes"), segments), _layers(image), _jobs(image))
+    return Group(head, _ports(image).rich(), *(table.rich() for table in tables))
 
 
-def _ports(image: Image) -> Table:
-    ports = table("inputs and outputs", "name", "", "dtype", "shape", "stored as")
-    for what, port in [("in", p) for p in image.meta.inputs] + [("out", p) for p in image.meta.outputs]:
-        tensor = image.tensor(port.tensor)
-        ports.add_row(port.name, what, port.dtype, str(port.shape), f"{tensor.dtype}{tensor.shape}")
-    return ports
+def _ports(image: Image) -> ColumnTable:
+    stored = {port.tensor: image.tensor(port.tensor) for port in (*image.meta.inputs, *image.meta.outputs)}
+    rows = [
+        (port.name, what, port.dtype, str(port.shape), f"{stored[port.tensor].dtype}{stored[port.tensor].shape}")
+        for what, ports in (("in", image.meta.inputs), ("out", image.meta.outputs))
+        for port in ports
+    ]
+    return table_of("inputs and outputs", ("name", "", "dtype", "shape", "stored as"), rows)
 
 
-def _layers(image: Image) -> Table:
-    layers = table("layers", "layer", "kind", ">MACs", ">weights", ">load cycles", ">compute cycles", ">jobs")
-    for i, layer in enumerate(image.meta.layers):
-        jobs = sum(job.layer == i for job in image.meta.jobs)
-        cycles = [
-            _cycles(layer.measured_load, layer.estimated_load),
-            _cycles(layer.measured_compute, layer.estimated_compute),
-        ]
-        layers.add_row(layer.name, layer.kind, f"{layer.macs:,}", f"{layer.weight_bytes:,}", *cycles, str(jobs))
-    for step in image.meta.steps:
-        if step.kind == "host":
-            layers.add_row(", ".join(step.outputs), f"on the CPU: {step.reason}")
-    return layers
-
-
-def _jobs(image: Image) -> Table:
-    jobs = table("jobs", ">job", "layer", ">engine", ">body PC", ">prologue PC", ">window after", "waits", "signal")
-    for i, job in enumerate(image.meta.jobs):
-        waits = ", ".join(f"{event}≥{times}" for event, times in job.waits)
-        jobs.add_row(
-            str(i),
-            image.meta.layers[job.layer].name,
-            str(job.engine),
-            str(job.body_pc),
-            "" if job.prologue_pc is None else str(job.prologue_pc),
-            str(job.window_after or ""),
-            waits,
-            "" if job.signal is None else str(job.signal),
+def _layers(image: Image) -> ColumnTable:
+    heads = ("layer", "kind", ">MACs", ">weights", ">load cycles", ">compute cycles", ">jobs")
+    jobs = Counter(job.layer for job in image.meta.jobs)
+    rows = [
+        (
+            layer.name, layer.kind, layer.macs, layer.weight_bytes, _cycles(layer.measured_load, layer.estimated_load),
+            _cycles(layer.measured_compute, layer.estimated_compute), str(jobs[number]),
         )
-    return jobs
+        for number, layer in enumerate(image.meta.layers)
+    ]  # fmt: skip
+    hosted = [step for step in image.meta.steps if step.kind == "host"]
+    return table_of(
+        "layers", heads, rows + [(", ".join(s.outputs), f"on the CPU: {s.reason}", *[None] * 5) for s in hosted]
+    )
+
+
+def _jobs(image: Image) -> ColumnTable:
+    heads = (">job", "layer", ">engine", ">body PC", ">prologue PC", ">window after", "waits", "signal")
+    rows = [
+        (
+            str(number), image.meta.layers[job.layer].name, job.engine, str(job.body_pc), _text(job.prologue_pc),
+            str(job.window_after or ""), [f"{event}≥{times}" for event, times in job.waits], _text(job.signal),
+        )
+        for number, job in enumerate(image.meta.jobs)
+    ]  # fmt: skip
+    return table_of("jobs", heads, rows)
+
+
+def _text(number: int | None) -> str:
+    """Return a number without separators, and nothing for None."""
+    return "" if number is None else str(number)
 
 
 def show_graph(graph: Graph) -> Group:
@@ -197,33 +195,30 @@ def _spreads(image: Image) -> list[tuple[str, dict[str, float]]]:
 def points_summary(image: Image) -> Table:
     """Return the median and largest interval (estimated cycles from passing a point to halting at the next) and live
     bytes."""
-    summary = table(f"{len(image.meta.cancel_points)} cancellation points", "", ">median", ">largest")
-    for name, spread in _spreads(image):
-        summary.add_row(name.replace("_", " "), f"{spread['median']:,.0f}", f"{spread['largest']:,.0f}")
-    return summary
+    rows = [
+        (name.replace("_", " "), *(f"{spread[which]:,.0f}" for which in ("median", "largest")))
+        for name, spread in _spreads(image)
+    ]
+    return table_of(f"{len(image.meta.cancel_points)} cancellation points", ("", ">median", ">largest"), rows).rich()
 
 
 def points_table(image: Image) -> Table:
     """Return a table of every point with its place, interval and live bytes."""
-    columns = ("layer", ">point", ">job", ">PC", ">interval", ">dirty", ">clean", ">reloads", "dirty by memory")
-    points = table("cancellation points", *columns)
-    for point in image.meta.cancel_points:
-        sizes: dict[str, int] = {}
-        for r in point.live:
-            if r.dirty:
-                sizes[r.space] = sizes.get(r.space, 0) + r.size
-        points.add_row(
-            image.meta.layers[image.meta.jobs[point.job].layer].name,
-            str(point.point),
-            str(point.job),
-            str(point.pc),
-            f"{point.estimated_interval:,}",
-            f"{image.live_bytes(point, dirty=True):,}",
-            f"{image.live_bytes(point, dirty=False):,}",
-            str(len(point.reload)),
-            ", ".join(f"{space} {size:,}" for space, size in sizes.items()),
-        )
-    return points
+    heads = ("layer", ">point", ">job", ">PC", ">interval", ">dirty", ">clean", ">reloads", "dirty by memory")
+    meta, rows = image.meta, []
+    for point in meta.cancel_points:
+        sizes = Counter[str]()
+        for live in point.live:
+            if live.dirty:
+                sizes[live.space] += live.size
+        rows.append(
+            (
+                meta.layers[meta.jobs[point.job].layer].name, str(point.point), str(point.job), str(point.pc),
+                point.estimated_interval, image.live_bytes(point, dirty=True), image.live_bytes(point, dirty=False),
+                str(len(point.reload)), [f"{space} {size:,}" for space, size in sizes.items()],
+            )
+        )  # fmt: skip
+    return table_of("cancellation points", heads, rows).rich()
 
 
 def points_over(image: Image, cap: int) -> str | None:

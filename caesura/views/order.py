@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from caesura.views.progress import Progress
-from caesura.views.terminal import table
+from caesura.views.tables import table_of
 
 if TYPE_CHECKING:  # the compiler is loaded where it is used
     from compiler import MeasuredBuild, OrderReport, SubgraphReport
@@ -15,12 +15,18 @@ if TYPE_CHECKING:  # the compiler is loaded where it is used
 
 def order_table(reports: "Sequence[OrderReport]") -> Table:
     """Return a row for each subgraph with a choice of orders; times are estimated cycles."""
-    result = table("order search", "subgraph", "layers", "orders", "tried", "source", "worst", "best", "lower bound")
-    for part in _with_choice(reports):
-        cycles = (part.source, part.worst, part.best, part.lower_bound)
-        shown = [f"{value:,.0f}" if math.isfinite(value) else "" for value in cycles]
-        result.add_row(part.name, str(len(part.operators)), str(part.orders), f"{part.tried:,}", *shown)
-    return result
+    heads = ("subgraph", "layers", "orders", "tried", "source", "worst", "best", "lower bound")
+    rows = [
+        (
+            part.name,
+            str(len(part.operators)),
+            str(part.orders),
+            part.tried,
+            *map(_cycles, (part.source, part.worst, part.best, part.lower_bound)),
+        )
+        for part in _with_choice(reports)
+    ]
+    return table_of("order search", heads, rows).rich()
 
 
 def order_fields(reports: "Sequence[OrderReport]") -> list[dict[str, Any]]:
@@ -57,3 +63,7 @@ def tell_measured(progress: Progress, tried: int, cycles: float) -> None:
 
 def _with_choice(reports: "Sequence[OrderReport]") -> "list[SubgraphReport]":
     return [part for report in reports for part in report.subgraphs if not part.orders.at_most(1)]
+
+
+def _cycles(value: float) -> str:
+    return f"{value:,.0f}" if math.isfinite(value) else ""

@@ -1,7 +1,8 @@
-"""Reports what ``caesura run`` found: one JSON object, or tables."""
+"""Reports what ``caesura run`` found, and where its cycles went: one JSON object, or tables."""
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +15,9 @@ from rich.text import Text
 
 from caesura.api import Arrays
 from caesura.checks import CheckResult
-from caesura.views.tables import Column, ColumnTable, not_zero, percent
-from caesura.views.terminal import line, table
+from caesura.profiles import LayerProfile, Profile
+from caesura.views.tables import Column, ColumnTable, not_zero, percent, table_of
+from caesura.views.terminal import line
 from hw.image import Image
 from sim.host import work_of
 from sw.runtime import RunStats
@@ -35,6 +37,29 @@ _LAYER_COLUMNS = (
 _PLUMBING = (
     "Cast", "DequantizeLinear", "Flatten", "Identity", "QuantizeLinear", "Reshape", "Squeeze", "Transpose", "Unsqueeze",
 )  # fmt: skip
+
+_LEGEND = (
+    "Cycles are means over the engines. Losses are cycles in which the MAC arrays could have done more: array = "
+    "rows, columns or taps without work; overhead = start, drain, ports; dram = MAC waited for data that LD2 still "
+    "fetched; activations, weights = for data on the way from LV2; accumulators = for VEC; issue = MAC was about "
+    "to start; empty = it had no instruction; prologue, events, turnaround = no body ran. Busiest: the unit besides "
+    "MAC that worked longest. VEC waits: for what it waited longest, MAC's sums aside. Fetch: cycles in which the "
+    "executor waited for an instruction."
+)
+
+_PROFILE_COLUMNS = (
+    Column("name", "layer"),
+    Column("kind"),
+    Column("macs", "MACs", number=True),
+    Column("cycles", number=True, text="{:,.0f}".format),
+    Column("lost", number=True, text="{:,.0f}".format),
+    Column("bound", number=True),
+    Column("reached", number=True, text=percent),
+    Column("losses"),
+    Column("busiest"),
+    Column("vec_waits", "VEC waits"),
+    Column("fetch", number=True, text="{:,.0f}".format),
+)
 
 
 @dataclass(frozen=True)
@@ -159,11 +184,14 @@ class RunReport:
         return [line(told, "yellow")]
 
     def _output_table(self) -> Table:
-        outputs = table("", "output", "shape", "sha256", "values")
-        for name, value in self.outputs[0].items():
-            shown = " ".join(f"{x:.4g}" for x in value.ravel()[:8]) + (" ..." if value.size > 8 else "")
-            outputs.add_row(name, str(list(value.shape)), digest({name: value})[:12], shown)
-        return outputs
+        rows = [
+            (
+                name, str(list(value.shape)), digest({name: value})[:12],
+                " ".join(f"{x:.4g}" for x in value.ravel()[:8]) + (" ..." if value.size > 8 else ""),
+            )
+            for name, value in self.outputs[0].items()
+        ]  # fmt: skip
+        return table_of("", ("output", "shape", "sha256", "values"), rows).rich()
 
 
 def describe(value: npt.NDArray) -> dict[str, Any]:
@@ -194,3 +222,44 @@ def shares(image: Image) -> Shares:
 
 def _percent(part: int, whole: int) -> str:
     return f"{math.floor(100 * part / whole)} %" if part < whole else "100 %"
+
+
+def profile_table(profile: Profile) -> Group:
+    """Return a table of the layers, the longest loss first, and the whole run at the end."""
+    head = line("\nwhere the MAC cycles went, the longest loss first", "bold", lines=True)
+    rows = layer_table(profile.by_loss(), profile.total).without("kind", "macs")
+    return Group(head, rows.rich(), line(_LEGEND, "dim"))
+
+
+def layer_table(layers: Sequence[LayerProfile], total: LayerProfile) -> ColumnTable:
+    """Return a table with a row for each of ``layers``, and one for the run."""
+    return ColumnTable("", _PROFILE_COLUMNS, [_profile_row(layer) for layer in layers], [_profile_row(total)])
+
+
+def losses(layer: LayerProfile, limit: float = 0.005) -> str:
+    """Return the parts of a layer's cycles that are losses, the longest first, those below ``limit`` left out: ``dram
+    36%, empty 24%``."""
+    if not layer.cycles:
+        return ""
+    shares = sorted(((layer.parts[part] / layer.cycles, part) for part in layer.parts if part != "peak"), reverse=True)
+    return ", ".join(f"{part} {share:.0%}" for share, part in shares if share >= limit)
+
+
+def _profile_row(layer: LayerProfile) -> dict[str, Any]:
+    unit, share = layer.busiest
+    waits = {name: cycles for name, cycles in layer.vec_waits.items() if name != "sums"}
+    cause = max(waits, key=lambda name: waits[name])
+    bounded = layer.bound.cycles and layer.cycles
+    return {
+        "name": layer.name,
+        "kind": layer.kind,
+        "macs": layer.macs,
+        "cycles": layer.cycles,
+        "lost": layer.lost,
+        "bound": f"{layer.bound.cycles:,.0f} {layer.bound.limit}" if bounded else "",
+        "reached": layer.bound.cycles / layer.cycles if bounded else None,
+        "losses": losses(layer),
+        "busiest": f"{unit} {share:.0%}",
+        "vec_waits": f"{cause} {waits[cause] / layer.cycles:.0%}" if layer.cycles and waits[cause] else "",
+        "fetch": layer.fetch_stalled,
+    }

@@ -5,7 +5,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from caesura.views import terminal
 from sim import visible
 
 _LARGE = 1000  #: from here on without a fraction
+_NAME = 40  #: cells of a first column, at most
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  #: what a formula begins with
 
 
@@ -94,12 +95,15 @@ class ColumnTable:
         return to_csv([{column.csv or column.key: row[column.key] for column in self.columns} for row in self.rows])
 
     def rich(self) -> Table:
-        """Return the table for a terminal, in a frame, as wide as there is room."""
-        table = terminal.table(self.title, *(f"{'>' if column.number else ''}{column.key}" for column in self.columns))
-        for place, column in zip(table.columns, self.columns, strict=True):
-            place.header = terminal.line(column.heading, lines=True)
-            if column.cut:
-                place.max_width = None
+        """Return the table for a terminal, in a frame, as wide as there is room; the first column cuts long names off
+        unless it is ``cut`` where the room ends."""
+        title = terminal.line(self.title, "table.title") if self.title else None
+        table = terminal.ReportTable(title=title, title_justify="left", header_style="bold", expand=False)
+        for at, column in enumerate(self.columns):
+            table.add_column(
+                terminal.line(column.heading, lines=True), justify="right" if column.number else "left",
+                overflow="ellipsis", no_wrap=column.number, max_width=None if at or column.cut else _NAME,
+            )  # fmt: skip
         for row in self.rows:
             table.add_row(*(_cell(column, row[column.key]) for column in self.columns))
         if self.totals:
@@ -118,10 +122,14 @@ class ColumnTable:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def pairs_table(name: str, value: str, pairs: Sequence[tuple[str, Any]]) -> ColumnTable:
-    """Return a table with a row for each name and its value, below these two titles."""
-    columns = Column("name", name), Column("value", value, number=True)
-    return ColumnTable("", columns, [{"name": one, "value": each} for one, each in pairs])
+def table_of(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], totals: Iterable[Sequence[Any]] = ()
+) -> ColumnTable:
+    """Return a table of values below ``heads``; one that starts with ``>`` is of numbers."""
+    columns = [Column(str(at), head.removeprefix(">"), number=head.startswith(">")) for at, head in enumerate(heads)]
+    keys = [column.key for column in columns]
+    named, below = ([dict(zip(keys, row, strict=True)) for row in some] for some in (rows, totals))
+    return ColumnTable(title, columns, named, below)
 
 
 def _cell(column: Column, value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -47,20 +47,6 @@ def tell(report: RenderableType) -> None:
     """Print a report. Into a file or a pipe it is as wide as it is, whoever reads it."""
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDE
     Console(width=wide, markup=False, emoji=False).print(report, crop=False)
-
-
-def table(title: str, *columns: str) -> Table:
-    """Return an empty table; a column whose name starts with ``>`` is right-aligned and holds numbers, the first one
-    cuts long names off."""
-    caption = line(title, "table.title") if title else None
-    result = ReportTable(title=caption, title_justify="left", header_style="bold", expand=False)
-    for i, column in enumerate(columns):
-        number = column.startswith(">")
-        justify: JustifyMethod = "right" if number else "left"
-        width = 40 if i == 0 else None
-        name = column.removeprefix(">")
-        result.add_column(line(name), justify=justify, overflow="ellipsis", no_wrap=number, max_width=width)
-    return result
 
 
 def line(text: str, style: str = "", *, lines: bool = False, **more: Any) -> Text:

@@ -55,7 +55,9 @@ def test_a_row_depends_on_what_it_ran(recorded):
         "sim/model/bus.py", "sw/driver/__init__.py", "compiler/compile.py", "benchmarks/accuracy.py",
         "examples/digits/digits.onnx", "sw/driver/__init__.pyi:Device",
     }  # fmt: skip
-    assert not {file for file in files if file.startswith(("docs/", "tests/", "caesura/views/charts", "benchmarks/ledger/"))}
+    assert not {
+        file for file in files if file.startswith(("docs/", "tests/", "caesura/views/charts", "benchmarks/ledger/"))
+    }
     assert not {file for file in files if file.endswith(("figures.json", ".pyc", ".pyi"))}
 
 

@@ -13,10 +13,10 @@ from PIL import Image as Picture
 import caesura
 from caesura import cli
 from caesura.samples import random_samples
-from caesura.views.bench import write_bench_page
 from caesura.views.charts import lv2_use, thinned, timeline
 from caesura.views.page import heading, table, write_page
-from caesura.views.tables import pairs_table, shortened
+from caesura.views.pages import write_bench_page
+from caesura.views.tables import shortened, table_of
 from sim.trace import Span
 from tests.support.hostile_names import hostile_model
 from tests.support.networks import DIGITS
@@ -73,7 +73,7 @@ def test_names_are_text(tmp_path):
     write_page(
         tmp_path / "h.html",
         hostile,
-        [heading(hostile), table(pairs_table(hostile, hostile, [(hostile, hostile)])), timeline(spans)],
+        [heading(hostile), table(table_of("", (hostile, f">{hostile}"), [(hostile, hostile)])), timeline(spans)],
     )
     opens(tmp_path / "h.html")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
-from caesura.views.tables import Column, ColumnTable, not_zero, pairs_table, percent, shown
+from caesura.views.tables import Column, ColumnTable, not_zero, percent, shown, table_of
 
 COLUMNS = (
     Column("name", "layer", csv="layer"),
@@ -83,7 +83,12 @@ def test_a_table_without_rows():
 
 
 def test_pairs():
-    assert pairs_table("", "", [("MACs", 1000)]).fields() == [{"name": "MACs", "value": 1000}]
+    pairs = table_of("", ("name", ">"), [("MACs", 1000)], [("all", 2000)])
+    assert pairs.fields() == [{"0": "MACs", "1": 1000}] and [column.number for column in pairs.columns] == [False, True]
+    assert [cells(line) for line in printed(pairs).splitlines() if "00" in line] == [
+        ["MACs", "1,000"],
+        ["all", "2,000"],
+    ]
 
 
 @pytest.mark.parametrize(
