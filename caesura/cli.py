@@ -22,7 +22,7 @@ from caesura.commands.retime import retime
 from caesura.commands.run import run
 from caesura.commands.scenario import scenario
 from caesura.commands.sweep import sweep
-from caesura.views.terminal import complain, say
+from caesura.views import complain, say
 from compiler import OpenDimension, UnsupportedModel
 from sim import visible
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from rich.table import Table
 
-from caesura.views.tables import table_of
+from caesura.views import table_of
 from hw.contract.bus import LINE_BYTES, HostCosts
 from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.job import COMPLETION, JOB

@@ -24,9 +24,7 @@ from caesura.commands.options import (
     seconds,
 )
 from caesura.machines import machine
-from caesura.views.progress import Progress
-from caesura.views.tables import json_text, to_csv
-from caesura.views.terminal import say, tell, write
+from caesura.views import Progress, json_text, say, tell, to_csv, write
 from sim import DEFAULT_BACKEND
 
 
@@ -140,7 +138,7 @@ def _record(name: str, only: Sequence[str], budget: float) -> None:
 
 def _show_bench(report: BenchResult, as_json: bool, as_csv: bool, page: Path | None) -> None:
     if page:
-        from caesura.views.pages import write_bench_page
+        from caesura.views import write_bench_page
 
         with Progress() as progress:
             progress.task(f"writing {page}")

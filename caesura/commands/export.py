@@ -8,15 +8,13 @@ import typer
 from caesura import api
 from caesura.commands.options import ParamsFile, Preset, Set, is_image
 from caesura.machines import machine
-from caesura.views import contents as show
-from caesura.views.progress import Progress
-from caesura.views.terminal import say
+from caesura.views import Progress, listing, say
 from hw.image import Image
 
 
 def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")]) -> None:
     """Print the assembler text of an image."""
-    say(show.listing(_read(image)), lines=True)
+    say(listing(_read(image)), lines=True)
 
 
 def export(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from caesura import api
-from caesura.views.terminal import say
+from caesura.views import say
 from hw.contract.params import PRESETS, SocParams
 from hw.image import MAGIC
 from sim import BACKENDS_HELP, DEFAULT_BACKEND, MODEL

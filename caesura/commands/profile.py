@@ -9,9 +9,7 @@ from caesura import api
 from caesura.commands.options import Backend, Json, check_writable
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.samples import random_samples
-from caesura.views.progress import Progress
-from caesura.views.tables import Column, ColumnTable, json_text
-from caesura.views.terminal import say, tell, write
+from caesura.views import Column, ColumnTable, Progress, json_text, say, tell, write
 from hw.image import Image
 from sim import DEFAULT_BACKEND
 from sim.cost import inference

@@ -8,9 +8,7 @@ import typer
 from caesura.api import UsageError
 from caesura.commands.options import Dim, Json, check_writable, seconds, sizes_of
 from caesura.quantisation import QuantisationLimits, QuantisationRequest, contained_quantisation
-from caesura.views.progress import Progress
-from caesura.views.tables import json_text
-from caesura.views.terminal import say, write
+from caesura.views import Progress, json_text, say, write
 
 
 def quantise(

@@ -14,9 +14,7 @@ from caesura.commands.options import Json
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.machines import changed
 from caesura.samples import random_samples
-from caesura.views.progress import Progress
-from caesura.views.tables import Column, ColumnTable, json_text
-from caesura.views.terminal import line, tell, write
+from caesura.views import Column, ColumnTable, Progress, json_text, line, tell, write
 from hw.contract import bus
 from hw.contract.isa import Unit
 from hw.contract.params import DRAM_TIMING, SocParams

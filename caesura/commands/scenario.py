@@ -8,9 +8,7 @@ from rich.console import Group, RenderableType
 
 from caesura.api import UsageError
 from caesura.commands.options import Csv, Json, Page, ParamsFile, Set, check_form, check_writable
-from caesura.views.progress import Progress
-from caesura.views.tables import json_text, to_csv
-from caesura.views.terminal import line, tell, width, write
+from caesura.views import Progress, json_text, line, tell, to_csv, width, write
 from sim import BACKENDS_HELP
 
 if TYPE_CHECKING:

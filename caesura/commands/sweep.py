@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from caesura.commands.options import Csv, Json, check_form
-from caesura.views.tables import json_text
-from caesura.views.terminal import line, say, tell, write
+from caesura.views import json_text, line, say, tell, write
 from compiler import cpus
 from sim import visible
 

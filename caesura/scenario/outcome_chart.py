@@ -11,7 +11,7 @@ from rich.text import Text
 
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.schema import CYCLES
-from caesura.views.terminal import line
+from caesura.views import line
 
 _MOVES = {"dump": "d", "restore": "r"}
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue")

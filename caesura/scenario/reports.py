@@ -8,8 +8,7 @@ from rich.text import Text
 
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.schema import Scenario
-from caesura.views.tables import table_of
-from caesura.views.terminal import line
+from caesura.views import line, table_of
 from sw.runtime import metrics
 from sw.runtime.policies import PLACEMENT
 

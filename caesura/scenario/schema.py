@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pydantic
 from pydantic import Field
 
-from caesura.api import UsageError
+from caesura.api import UsageError, options_of
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -49,6 +49,7 @@ class ModelSpec(_Table):
     copies: Annotated[int, Field(ge=1, le=64)] | None = None
     fallback: bool = False  #: run on the CPU what the accelerator cannot run of a real model
     keep_weights: bool = False  #: of a real model: weights that an inference finds in LV2 are not loaded again
+    options: dict[str, bool | int | float | str] = {}  #: of the compiler, for a real model, by name
 
     @pydantic.model_validator(mode="after")
     def _has_content(self) -> "ModelSpec":
@@ -56,6 +57,9 @@ class ModelSpec(_Table):
             raise ValueError("describes nothing; give layers, onnx or workload")
         if self.onnx is not None and self.workload is not None:
             raise ValueError("has both onnx and workload; remove one")
+        if odd := self.options.keys() & {"engines", "observe", "lv2_limit", "placed"}:
+            raise ValueError(f"has options {', '.join(sorted(odd))}; machine and lv2_limit say that, so remove it")
+        options_of(self.options)
         if (count := sum(layer.repeat for layer in self.layers)) > MOST:
             raise ValueError(f"has {count:,} layers with repetitions, {MOST:,} at most; repeat fewer")
         for number, after in enumerate(self.dependencies):

@@ -6,8 +6,7 @@ from rich.console import Group
 
 from caesura.sweep.run import Figures
 from caesura.sweep.spec import Point
-from caesura.views.tables import Column, ColumnTable, percent, shown
-from caesura.views.terminal import line
+from caesura.views import Column, ColumnTable, line, percent, shown
 from sim import visible
 
 _PERCENT = {"utilisation", "sla_violation_rate"}
