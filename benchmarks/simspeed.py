@@ -17,10 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 import caesura
-from benchmarks.figures import Figure, Measured, NotAvailableError
+from benchmarks.figures import Figure, Measured, NotAvailableError, Target
 from benchmarks.lab import Lab, Run
 from benchmarks.race import RaceBus
-from benchmarks.rows import Target
 from benchmarks.verilator import installed, open_verilator
 from benchmarks.workloads import inputs, workload
 from compiler import golden

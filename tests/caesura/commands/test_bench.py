@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import BENCHES, lab, report
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.utilisation import run_detail
 from benchmarks.workloads import workload
 from caesura.views.progress import Progress

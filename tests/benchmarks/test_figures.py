@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchmarks.figures import Figure, Measured, select
-from benchmarks.rows import Row, Target
+from benchmarks.figures import Figure, Measured, Row, Target, select
 from caesura import UsageError
 from compiler.ir import CompileError
 
