@@ -171,7 +171,6 @@ class Device:
         another, see ``docs/security.md``. Models without one are all of the same, the default tenant. ``body_cycles``:
         the most cycles one job may take, whatever its image says; raise it for models with very long layers.
 
-
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
         does not fit.
         """

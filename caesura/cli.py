@@ -104,7 +104,3 @@ def main() -> None:
             raise
         complain(f"error: {_told(error)}")
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """Defines ``caesura profile``, which puts measured durations of layers in an image."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -41,10 +41,12 @@ def profile(
         measure(image, backend, progress)
     target = output or model.with_suffix(".cimg")
     image.save(target)
+    durations = layer_durations(image)
     if as_json:
-        write(json_text({"image": str(target), **to_fields(image)}))
+        told = {"image": str(target), "model": image.meta.model, "measured": reference.measured(image)}
+        write(json_text({**told, "layers": durations.fields()}))
     else:
-        tell(layer_durations(image).rich())
+        tell(durations.rich())
         say(f"{target}: measured durations stored")
 
 
@@ -63,9 +65,3 @@ def layer_durations(image: Image) -> ColumnTable:
     """Return a table with the cycles of each layer, as estimated and as measured (None until profiled)."""
     rows = [{column.key: getattr(layer, column.key) for column in _COLUMNS} for layer in image.meta.layers]
     return ColumnTable("reference durations, cycles", _COLUMNS, rows)
-
-
-def to_fields(image: Image) -> dict[str, Any]:
-    """Return data for JSON: whether all was measured, and the table."""
-    measured = reference.measured(image)
-    return {"model": image.meta.model, "measured": measured, "layers": layer_durations(image).fields()}

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Group
@@ -27,7 +27,7 @@ _COLUMNS = (
     Column("change"),
     Column("cycles", number=True),
     Column("seconds", number=True, text="{:.2f}".format),
-    Column("against", "against the first", number=True, text="{:+.1f} %".format),
+    Column("against_first", "against the first", number=True, text="{:+.1f} %".format),
 )
 _UNLIMITED = (1 << 32) - 1  #: cycles of a job, the most that the hardware counts
 
@@ -69,10 +69,12 @@ def retime(
             progress=progress.cycles,
             told=lambda what: progress.task(f"running {what}", cycle=0, expected=inference(image.meta.layers).in_turn),
         )
+    table = variation_table(found)
     if as_json:
-        write(json_text(to_fields(image, found)))
+        write(json_text({"model": image.meta.model, "params": image.params.name, "variations": table.fields()}))
     else:
-        tell(to_table(image, found))
+        head = line(f"{image.meta.model} on {image.params.name}, one inference", "bold")
+        tell(Group(head, table.rich()))
 
 
 def read_change(text: str, params: SocParams) -> Change:
@@ -110,30 +112,18 @@ def variations(
     return result
 
 
-def to_fields(image: Image, found: Sequence[Variation]) -> dict[str, Any]:
-    """Return the variations as data for JSON."""
-    return {
-        "model": image.meta.model, "params": image.params.name,
-        "variations": [
-            {
-                "change": one.change, "cycles": one.cycles, "seconds": round(one.seconds, 4),
-                "against_first": round(_against(found[0], one), 4),
-            }
-            for one in found
-        ],
-    }  # fmt: skip
-
-
-def to_table(image: Image, found: Sequence[Variation]) -> Group:
-    """Return the variations as a table for a terminal."""
-    rows = [{**vars(one), "against": _against(found[0], one)} for one in found]
-    head = line(f"{image.meta.model} on {image.params.name}, one inference", "bold")
-    return Group(head, ColumnTable("", _COLUMNS, rows).rich())
-
-
-def _against(first: Variation, other: Variation) -> float:
-    """Return by how many percent of the first's cycles the other differs: none if nothing runs on the accelerator."""
-    return 100 * (other.cycles - first.cycles) / max(1, first.cycles)
+def variation_table(found: Sequence[Variation]) -> ColumnTable:
+    """Return a table of variations, with how many percent of the first's cycles they take more: none if nothing runs on
+    the accelerator."""
+    first = found[0].cycles
+    rows = [
+        {
+            "change": one.change, "cycles": one.cycles, "seconds": round(one.seconds, 4),
+            "against_first": round(100 * (one.cycles - first) / max(1, first), 4),
+        }
+        for one in found
+    ]  # fmt: skip
+    return ColumnTable("", _COLUMNS, rows)
 
 
 def _factor(part: str, value: str) -> float:

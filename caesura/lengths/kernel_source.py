@@ -4,9 +4,10 @@ Each kernel is an image file of its own on disk. It is known, too, which lengths
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from sim import BoundedFolder, cache_dir
 from sw.kernels import KernelDemand, LibraryKernel
 
 _SUFFIX, _RANGE_SUFFIX = ".cimg", ".crng"
+_Kernel = TypeVar("_Kernel", Image, RangeImage)
 
 
 def attributes_of(image: Image) -> KernelAttributes:
@@ -67,37 +69,14 @@ class KernelFiles:
 
     def find(self, origin: str, attributes: KernelAttributes) -> Image | None:
         """Return the kernel with these attributes that was made from ``origin`` (all that it depends on, as text)."""
-        name = _name(origin, attributes)
-        raw = self._read(name)
-        if raw is None:
-            return None
-        try:
-            image = Image.from_bytes(raw, name)
-        except ImageError:
-            image = None
-        if image is None or image.meta.kernel_attributes != attributes.to_dict():
-            self._files.remove(name)
-            return None
-        self._files.used(name)
-        return image
+        told = attributes.to_dict()
+        return self._kept(_name(origin, attributes), Image.from_bytes, lambda one: one.meta.kernel_attributes == told)
 
     def find_range(self, origin: str, attributes: KernelAttributes, lengths: range) -> RangeImage | None:
         """Return the range kernel with these attributes and ``lengths`` that was made from ``origin``."""
         name = _name(origin, attributes, _RANGE_SUFFIX)
-        raw = self._read(name)
-        if raw is None:
-            return None
-        try:
-            found = RangeImage.from_bytes(raw, name)
-        except ImageError:
-            found = None
-        if found is None or found.attributes != attributes:
-            self._files.remove(name)
-            return None
-        if found.lengths != sorted(lengths):  # another step
-            return None
-        self._files.used(name)
-        return found
+        found = self._kept(name, RangeImage.from_bytes, lambda one: one.attributes == attributes)
+        return None if found is None or found.lengths != sorted(lengths) else found  # they may have another step
 
     def keep_range(self, origin: str, image: RangeImage) -> None:
         """Keep a range kernel that was made from ``origin``."""
@@ -109,11 +88,22 @@ class KernelFiles:
         self._files.write(_name(origin, attributes_of(image)), image.to_bytes())
         self._files.prune()
 
-    def _read(self, name: str) -> bytes | None:
+    def _kept(
+        self, name: str, parse: Callable[[bytes, str], _Kernel], fits: Callable[[_Kernel], bool]
+    ) -> _Kernel | None:
+        """Return what a file holds; one that is damaged, or of something else, is removed."""
         try:
-            return self._files.read(name)
+            found = parse(self._files.read(name), name)
         except OSError:
             return None
+        except ImageError:
+            self._files.remove(name)
+            return None
+        if not fits(found):
+            self._files.remove(name)
+            return None
+        self._files.used(name)
+        return found
 
 
 def _name(origin: str, attributes: KernelAttributes, suffix: str = _SUFFIX) -> str:

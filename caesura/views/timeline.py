@@ -80,14 +80,6 @@ def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan]) -> l
     return result
 
 
-def cycles_by_kind(spans: Iterable[RunSpan]) -> dict[str, list[int]]:
-    """Return the lengths of the spans of each kind, in their order; kinds that did not occur are left out."""
-    result: dict[str, list[int]] = {}
-    for span in spans:
-        result.setdefault(span.kind, []).append(span.cycles)
-    return result
-
-
 def _layer(job: JobResult) -> LayerInfo:
     meta = job.model.image.meta
     return meta.layers[meta.jobs[job.job].layer]
