@@ -15,7 +15,6 @@ from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.machines import changed
 from caesura.samples import random_samples
 from caesura.views import Column, ColumnTable, Progress, json_text, line, tell, write
-from hw.contract import bus
 from hw.contract.isa import Unit
 from hw.contract.params import DRAM_TIMING, SocParams
 from hw.image import Image
@@ -97,7 +96,7 @@ def variations(
     image: Image,
     changes: Sequence[str],
     *,
-    progress: bus.Progress | None = None,
+    progress: Callable[[int], None] | None = None,
     told: Callable[[str], None] = lambda change: None,
 ) -> list[Variation]:
     """Run one inference of ``image`` on the fast model, without data: first as it is, then under each of the
@@ -136,7 +135,7 @@ def _factor(part: str, value: str) -> float:
     return factor
 
 
-def _cycles(image: Image, change: Change, progress: bus.Progress | None) -> int:
+def _cycles(image: Image, change: Change, progress: Callable[[int], None] | None) -> int:
     """Return the cycles from the first job to begin until the last has ended."""
     from sim.model import StretchedBus  # only loaded where it is used
 

@@ -10,11 +10,9 @@ from caesura import api, checks, profiles, samples as inputs
 from caesura.commands.options import AnyBackend, Csv, Json, Page, check_form, check_writable, chosen_backend, is_image
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.views import Progress, RunReport, job_counters, json_text, profile_table, run_spans, shares, tell, write
-from compiler import compile_with_report
 from hw.image import Image
-from sim import InstructionRun, NoRecording, open_recorded, write_trace
+from sim import NoRecording, open_recorded, write_trace
 from sim.cost import inference
-from sw.driver import HandledInterrupt
 
 
 @takes_compilation
@@ -58,13 +56,20 @@ def run(
         _run_samples(device, image, data, report, progress, keep_weights=keep_weights)
         if check:
             progress.task("checking layer by layer")
-            report.check = _check(device, model, compilation, data, report)
+            report.check = checks.check_model(
+                device, model, data, report.outputs, fallback=compilation.fallback, batch=compilation.batch or 1,
+                sizes=compilation.sizes, jobs=compilation.jobs, cache=compilation.cache,
+            )  # fmt: skip
         runs, interrupts = getattr(device.bus, "runs", []), device.driver.handled_interrupts
     if trace:
         counters = job_counters([job for stats in report.stats for job in stats.jobs])
         write_trace(trace, run_spans(report.stats, runs, interrupts), counters)
     if page:
-        _write_page(page, report, image, runs, interrupts)
+        from caesura.views import write_run_page  # loads the plotting library
+
+        with Progress() as progress:
+            progress.task(f"writing {page}")
+            write_run_page(page, report, image, runs, interrupts)
     if output:
         inputs.save_outputs(output, report.outputs)
     where = profiles.profile(image, report.stats[0].jobs) if profile else None  # the cycles of the first sample went
@@ -127,28 +132,6 @@ def _run_samples(
         report.outputs.append(outputs)
         report.stats.append(stats)
     device.unload(loaded)
-
-
-def _check(
-    device: api.Device, model: Path, compilation: Compilation, data: Sequence[inputs.Sample], report: RunReport
-) -> checks.CheckResult:
-    """Judge the report's outputs, and every layer, by onnxruntime."""
-    # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
-    observing = compile_with_report(
-        model, device.params, fallback=compilation.fallback, observe=True, engines=1, batch=compilation.batch or 1,
-        sizes=compilation.sizes, jobs=compilation.jobs, cache=compilation.cache,
-    )  # fmt: skip
-    return checks.check(device, model, observing.image, observing.graph, data, report.outputs)
-
-
-def _write_page(
-    path: Path, report: RunReport, image: Image, runs: list[InstructionRun], interrupts: list[HandledInterrupt]
-) -> None:
-    from caesura.views import write_run_page
-
-    with Progress() as progress:
-        progress.task(f"writing {path}")
-        write_run_page(path, report, image, runs, interrupts)
 
 
 def _print(report: RunReport, profile: profiles.Profile | None, *, as_json: bool, as_csv: bool) -> None:
