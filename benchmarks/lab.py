@@ -9,8 +9,7 @@ from types import TracebackType
 import numpy as np
 
 import caesura
-from benchmarks.workloads import inputs, workload
-from benchmarks.workloads.registry import Inputs
+from benchmarks.workloads import Inputs, inputs, workload
 from caesura import Profile, check, profile
 from caesura.views import Progress
 from compiler import Graph, Options, compile_with_report, golden, import_model, reference
