@@ -11,9 +11,8 @@ from functools import cache, partial
 from benchmarks.accuracy_cases import AccuracyCase, random_cases, whole_networks
 from benchmarks.accuracy_runs import Comparison, LayerError, compare, error
 from benchmarks.accuracy_tenants import pairs, preemptions
-from benchmarks.figures import Figure, Measured, NotAvailableError
+from benchmarks.figures import Figure, Measured, NotAvailableError, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.workloads import workload
 from caesura import random_samples
 from compiler import CompileError, compile_model

@@ -7,9 +7,8 @@ in a whole model onnxruntime computes softmax otherwise than its nodes say.
 
 from functools import partial
 
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.utilisation import run_detail
 
 

@@ -4,9 +4,8 @@ from functools import partial
 
 import caesura
 from benchmarks import driving
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from sim import DEFAULT_BACKEND
 from sw.runtime import Mechanism, Runtime, Situation
 

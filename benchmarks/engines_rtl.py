@@ -11,20 +11,15 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.layers import Network
 from benchmarks.workloads.registry import write_network
-from caesura import Sample, random_samples
-from compiler import Options, compile_model
+from caesura import Device, Image, Model, Options, RunStats, Runtime, Sample, compile, random_samples
 from hw.contract.params import KIB, preset
-from hw.image import Image
 from sim import DEFAULT_BACKEND
 from sim.rtl import open_bus
-from sw.driver import Device, LoadedModel
-from sw.runtime import RunStats, Runtime, Session
 
 FOUR = preset("tiny").replace(engines=4, lv2_bytes=256 * KIB)  #: that of ``placement_rtl``, so its simulator serves
 MEASURED_ON = {"measured_on": f"{DEFAULT_BACKEND}, tiny with 4 engines and 256 KiB of LV2"}
@@ -42,22 +37,19 @@ def figures() -> list[Figure]:
 
 def _tenants(lab: Lab) -> Measured:
     """Throughput of two models side by side, on two engines each, over that of taking turns on two engines."""
-    device = Device(open_bus(FOUR, DEFAULT_BACKEND))
-    try:
-        image = compile_model(_chain(), FOUR, engines=2, options=Options(lv2_limit=FOUR.lv2_bytes // 2))
+    image = compile(_chain(), FOUR, engines=2, options=Options(lv2_limit=FOUR.lv2_bytes // 2))
+    with Device(open_bus(FOUR, DEFAULT_BACKEND)) as device:
         models = [device.load(image) for _ in range(2)]
         sample = random_samples(image, 1, 1)[0]
-        alone, _ = Session(device, models[0]).run(sample)
+        alone, _ = models[0].run(sample)
         turns, equal = _serve(device, models, sample, alone, ((0, 1), (0, 1)))
         beside, also = _serve(device, models, sample, alone, ((0, 1), (2, 3)))
-    finally:
-        device.close()
     detail = {**MEASURED_ON, "unit": "cycles", "in_turns": turns, "side_by_side": beside, "requests": 2 * ROUNDS}
     return Measured(turns / beside, equal and also, detail)
 
 
 def _serve(
-    device: Device, models: list[LoadedModel], sample: Sample, alone: Sample, engines: tuple[tuple[int, ...], ...]
+    device: Device, models: list[Model], sample: Sample, alone: Sample, engines: tuple[tuple[int, ...], ...]
 ) -> tuple[int, bool]:
     """Cycles until all requests have ended, and whether all outputs are those of the model alone."""
     begin, runtime = device.bus.cycle, Runtime(device, "round_robin")
@@ -73,16 +65,13 @@ def _serve(
 def _branches(lab: Lab) -> Measured:
     """Return the cycles of a network with two branches on one engine, over those with its layers placed on two."""
     images = {
-        "one_engine": compile_model(_fork(), FOUR, engines=1),
-        "placed_on_two": compile_model(_fork(), FOUR, options=Options(engines=2, placed=True)),
-        "shared_by_two": compile_model(_fork(), FOUR, engines=2),
+        "one_engine": compile(_fork(), FOUR, engines=1),
+        "placed_on_two": compile(_fork(), FOUR, engines=2, placed=True),
+        "shared_by_two": compile(_fork(), FOUR, engines=2),
     }
     sample = random_samples(images["one_engine"], 1, 1)[0]
-    device = Device(open_bus(FOUR, DEFAULT_BACKEND))
-    try:
+    with Device(open_bus(FOUR, DEFAULT_BACKEND)) as device:
         runs = {name: _run(device, image, sample) for name, image in images.items()}
-    finally:
-        device.close()
     cycles = {name: stats.cycles for name, (_, stats) in runs.items()}
     equal = all(_equal(outputs, runs["one_engine"][0]) for outputs, _ in runs.values())
     detail = {**MEASURED_ON, "unit": "cycles", **cycles}
@@ -91,7 +80,7 @@ def _branches(lab: Lab) -> Measured:
 
 def _run(device: Device, image: Image, sample: Sample) -> tuple[Sample, RunStats]:
     model = device.load(image)
-    result = Session(device, model).run(sample)
+    result = model.run(sample)
     device.unload(model)
     return result
 

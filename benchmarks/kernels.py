@@ -14,7 +14,7 @@ import onnx
 
 import caesura
 from benchmarks import kernels_ladder, kernels_range
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.kernels_cases import (
     KERNELS,
     LENGTHS,
@@ -24,7 +24,6 @@ from benchmarks.kernels_cases import (
     same_network,
 )
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from caesura.lengths import LADDER, DynamicModel
 from compiler import golden
 from sw.kernels import NoKernelError

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.kernels_cases import dynamic_encoder
 from benchmarks.lab import Lab, compare_by_operator
-from benchmarks.rows import Target
 from benchmarks.workloads.encoders import parse
 from caesura.lengths import LADDER
 from compiler import DynamicDimension, Options, compile_model, import_model

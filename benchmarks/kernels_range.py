@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.kernels_cases import same_network
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from compiler import DynamicDimension, Options, compile_model, compile_range
 from examples.encoder import LENGTHS, MODEL
 from hw.image import Image, KernelAttributes, RangeImage

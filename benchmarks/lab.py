@@ -9,9 +9,9 @@ from types import TracebackType
 import numpy as np
 
 import caesura
-from benchmarks.workloads import inputs, workload
-from benchmarks.workloads.registry import Inputs
-from caesura import Profile, Progress, check, profile
+from benchmarks.workloads import Inputs, inputs, workload
+from caesura import Profile, check, profile
+from caesura.views import Progress
 from compiler import Graph, Options, compile_with_report, golden, import_model, reference
 from hw.contract.bus import Progress as CycleCallback
 from hw.contract.params import SocParams

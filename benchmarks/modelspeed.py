@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 import caesura
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.workloads import inputs, workload
 from compiler import Options, golden
 from hw.contract.params import SocParams

@@ -8,14 +8,13 @@ from functools import cache, partial
 from typing import Any
 
 from benchmarks import order_programs
-from benchmarks.figures import Figure, Measured, NotAvailableError
+from benchmarks.figures import Figure, Measured, NotAvailableError, Target
 from benchmarks.lab import Lab
 from benchmarks.order_cases import graphs
 from benchmarks.order_examples import worked_examples
 from benchmarks.order_search.estimate import chip_model, order_graph
 from benchmarks.order_search.lower_bound import NoSolverError, exact_bound, quick_bound
 from benchmarks.order_search.price import ChipModel, OrderPrice
-from benchmarks.rows import Target
 from benchmarks.workloads import branchy, workload
 from compiler import (
     LowerBound,

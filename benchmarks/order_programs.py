@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.accuracy_cases import whole_networks
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
 from benchmarks.order_search.depth_first import depth_first
 from benchmarks.order_seventy import seventy_layers
-from benchmarks.rows import Target
 from benchmarks.workloads import branchy, workload
-from caesura import Arrays, Progress, layer_cycles, random_samples
+from caesura import Arrays, layer_cycles, random_samples
+from caesura.views import Progress
 from compiler import (
     Desk,
     Graph,

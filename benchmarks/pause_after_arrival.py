@@ -12,9 +12,8 @@ import caesura
 from benchmarks import driving
 from benchmarks.driving import models
 from benchmarks.driving.pipeline import cycle_of
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from sw.runtime import Mechanism, Runtime
 
 PRESET, BACKEND = "tiny", "model"

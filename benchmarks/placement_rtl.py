@@ -6,9 +6,8 @@ Waits are those of operators, from hardware times: from when their inputs exist 
 from functools import cache, partial
 from pathlib import Path
 
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.scenarios.rtl_long_operator import long_operator
 from caesura.scenario import Policies, RtlRunner
 from sim import DEFAULT_BACKEND

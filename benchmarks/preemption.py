@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import driving, pause_after_arrival
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.switches import Interrupted, Urgent, interrupted
 from caesura import latency_bound
 from compiler import Options

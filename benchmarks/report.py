@@ -10,10 +10,10 @@ from typing import Any
 from rich.console import Group
 
 from benchmarks import BENCHES
-from benchmarks.figures import select
+from benchmarks.figures import Row, select
 from benchmarks.lab import Lab
-from benchmarks.rows import Row
-from caesura import ColumnTable, Progress, UsageError, bench_table, line, resolve
+from caesura import UsageError, resolve
+from caesura.views import ColumnTable, Progress, bench_table, line
 from hw.contract.params import SocParams
 from sim import BACKENDS
 

@@ -5,9 +5,8 @@ import time
 import numpy as np
 
 import caesura
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from examples.digits import MODEL
 from sw.runtime import Runtime
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import decisions, driving_rtl, engines_rtl, placement_rtl, requests_at_once, scheduling_rtl
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.scenarios import pairs
 from benchmarks.scenarios.random_mix import random_mix
 from caesura.scenario import Outcome, Policies, Scenario, SyntheticRunner, load_scenario, report

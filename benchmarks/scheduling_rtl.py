@@ -11,9 +11,8 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.scenarios import rtl_pairs
 from benchmarks.scenarios.random_rtl import random_rtl
 from caesura.scenario import Alone, Outcome, Policies, RtlRunner, Scenario, report

@@ -14,7 +14,7 @@ from rich.console import Console
 import caesura
 from benchmarks.profiling_bus import ProfilingBus
 from benchmarks.workloads import inputs, workload
-from caesura import table
+from caesura.views import table_of
 from hw.contract.params import preset
 from sim.rtl import SimTop, design_digest
 
@@ -43,12 +43,14 @@ def main() -> None:
         row = rows[".".join(one.module.split(".")[: arguments.depth])]
         for i, value in enumerate((one.bundles, one.evaluations / cycles, 100 * one.share)):
             row[i] += value
-    shown = table(f"{arguments.workload} on {params.name}", "module", ">bundles", ">evaluated in a cycle", ">time")
-    for name, (bundles, evaluated, share) in sorted(rows.items(), key=lambda row: -row[1][2]):
-        shown.add_row(name, f"{bundles:.0f}", f"{evaluated:.1f}", f"{share:.1f} %")
-    total = [sum(row[i] for row in rows.values()) for i in range(2)]
-    shown.add_row("all", f"{total[0]:.0f}", f"{total[1]:.1f}", "")
-    Console().print(shown)
+    found = [
+        (name, f"{bundles:.0f}", f"{evaluated:.1f}", f"{share:.1f} %")
+        for name, (bundles, evaluated, share) in sorted(rows.items(), key=lambda row: -row[1][2])
+    ]
+    bundles, evaluated = (sum(row[i] for row in rows.values()) for i in range(2))
+    heads = ("module", ">bundles", ">evaluated in a cycle", ">time")
+    whole = ("all", f"{bundles:.0f}", f"{evaluated:.1f}", "")
+    Console().print(table_of(f"{arguments.workload} on {params.name}", heads, [*found, whole]).rich())
 
 
 if __name__ == "__main__":

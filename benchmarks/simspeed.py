@@ -17,15 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 import caesura
-from benchmarks.figures import Figure, Measured, NotAvailableError
+from benchmarks.figures import Figure, Measured, NotAvailableError, Target
 from benchmarks.lab import Lab, Run
 from benchmarks.race import RaceBus
-from benchmarks.rows import Target
 from benchmarks.verilator import installed, open_verilator
 from benchmarks.workloads import inputs, workload
 from compiler import golden
-from hw.contract.bus import HostCosts
-from hw.contract.params import SocParams
 from sim.rtl import RtlBus, SimTop, design_digest, open_bus
 from sim.toolchain import BuildError
 
@@ -55,7 +52,7 @@ class _Race(NamedTuple):
 
 
 @cache
-def _race(params: SocParams) -> _Race:
+def _race(params: caesura.SocParams) -> _Race:
     """Return all that can be opened, in one run. Different cycles or answers raise ``DisagreementError``."""
     buses: dict[str, RtlBus] = {"native": open_bus(params, "native"), "cxxrtl": open_bus(params, "cxxrtl")}
     if installed():
@@ -74,13 +71,13 @@ def _race(params: SocParams) -> _Race:
     return _Race({name: [s[name] / s["native"] for s in bus.slices] for name in rivals}, equal, cycles)
 
 
-def _verilator(params: SocParams) -> RtlBus:
+def _verilator(params: caesura.SocParams) -> RtlBus:
     def make() -> SimTop:
         from hw import Soc
 
         return SimTop(params, Soc(params))
 
-    return open_verilator(params, make, HostCosts(), source=design_digest(params))
+    return open_verilator(params, make, caesura.HostCosts(), source=design_digest(params))
 
 
 def _ratio(lab: Lab, rival: str) -> Measured:

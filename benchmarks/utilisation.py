@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab, Run
-from benchmarks.rows import Target
 from benchmarks.scaling import scaled
 from benchmarks.workloads import tables
 from benchmarks.workloads.conv import ConvShape, of_layer

@@ -8,10 +8,7 @@ from .api import (
     resolve as resolve,
     run as run,
 )
-from .bench_rows import bench_table as bench_table
 from .checks import check as check
-from .column_table import ColumnTable as ColumnTable
-from .errors import user_errors as user_errors
 from .exports import (
     PRESETS as PRESETS,
     BusError as BusError,
@@ -35,14 +32,11 @@ from .exports import (
     Runtime as Runtime,
     SocParams as SocParams,
     State as State,
+    user_errors as user_errors,
 )
-from .inputs import Sample as Sample, load_samples as load_samples, random_samples as random_samples
-from .json_form import json_text as json_text
 from .latency import latency_bound as latency_bound
-from .lengths.open_dynamic import dynamic as dynamic
+from .lengths.dynamic_model import dynamic as dynamic
 from .machines import machine as machine
 from .model_cycles import layer_cycles as layer_cycles
 from .profiles import LayerProfile as LayerProfile, Profile as Profile, profile as profile
-from .progress import Progress as Progress
-from .terminal import line as line, table as table
-from .timeline import preemptive_spans as preemptive_spans
+from .samples import Sample as Sample, load_samples as load_samples, random_samples as random_samples

@@ -1,11 +1,11 @@
 """Defines the public functions: compile, open, load, call."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 
@@ -33,6 +33,15 @@ def resolve(params: str | SocParams) -> SocParams:
     """Return the parameters of a preset's name, or parameters as they are; raises ``ParamError`` for an unknown
     name."""
     return preset(params) if isinstance(params, str) else params
+
+
+def options_of(given: Mapping[str, Any]) -> Options:
+    """Return the options of the compiler that a file gives by name; raises :class:`UsageError` for one it has not."""
+    known = [field.name for field in fields(Options)]
+    for name in given:
+        if name not in known:
+            raise UsageError(f"options: {name!r} is no option of the compiler; known are {', '.join(known)}")
+    return Options(**given)
 
 
 def compile(
@@ -168,7 +177,6 @@ class Device:
         of them are not stored again. ``tenant``: whose it is; memories are cleared where they pass from one tenant to
         another, see ``docs/security.md``. Models without one are all of the same, the default tenant. ``body_cycles``:
         the most cycles one job may take, whatever its image says; raise it for models with very long layers.
-
 
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
         does not fit.

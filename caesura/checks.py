@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from caesura.api import Device, Model
-from compiler import Graph, Host, Operation, Port, Reshape, golden
+from caesura.api import Arrays, Device, Model
+from compiler import Graph, Host, Operation, Port, Reshape, compile_with_report, golden
 from hw.image import Image
 
-Arrays = dict[str, npt.NDArray]
 ROUNDING = 1e-5  #: of the largest magnitude: what float32 operations may add up to
 
 
@@ -122,6 +121,20 @@ class CheckResult:
             "first_difference": None if bad is None else bad.name,
             "layers": [{**vars(layer), "nodes": list(layer.nodes)} for layer in self.layers],
         }
+
+
+def check_model(
+    device: Device,
+    path: Path,
+    samples: Sequence[Mapping[str, npt.NDArray]],
+    outputs: Sequence[Arrays],
+    **compiling: Any,
+) -> CheckResult:
+    """Judge ``outputs`` of ``samples``, and every layer of the model in ``path``, which is compiled for that; see
+    ``caesura.compile`` for ``compiling``."""
+    # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
+    observing = compile_with_report(path, device.params, observe=True, engines=1, **compiling)
+    return check(device, path, observing.image, observing.graph, samples, outputs)
 
 
 def check(

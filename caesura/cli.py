@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from caesura.commands.bench import bench
 from caesura.commands.compile import compile
-from caesura.commands.image_forms import disasm, export
+from caesura.commands.export import disasm, export, verilog
 from caesura.commands.info import info
 from caesura.commands.profile import profile
 from caesura.commands.quantise import quantise
@@ -22,9 +22,7 @@ from caesura.commands.retime import retime
 from caesura.commands.run import run
 from caesura.commands.scenario import scenario
 from caesura.commands.sweep import sweep
-from caesura.commands.verilog import verilog
-from caesura.errors import user_errors
-from caesura.terminal import complain, say
+from caesura.views import complain, say
 from compiler import OpenDimension, UnsupportedModel
 from sim import visible
 
@@ -99,10 +97,10 @@ def main() -> None:
     """Run the ``caesura`` command."""
     try:
         app()
-    except user_errors() as error:
+    except Exception as error:
+        from caesura.exports import user_errors  # loads all that can raise one
+
+        if not isinstance(error, user_errors()):
+            raise
         complain(f"error: {_told(error)}")
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from caesura import api
+from caesura.commands.options import Dim, Fallback, ParamsFile, Preset, Set, is_image, seconds, sizes_of
 from caesura.compile_flags import Flag, flags_of
 from caesura.machines import machine
-from caesura.options import Dim, Fallback, ParamsFile, Preset, Set, is_image, seconds, sizes_of
-from caesura.order_table import tell_measured
-from caesura.progress import Progress, compiling
-from caesura.terminal import say
+from caesura.views.order import tell_measured
+from caesura.views.progress import Progress, compiling
+from caesura.views.terminal import say
 from compiler import ORDERS, STRATEGIES, Options
 from hw.contract.params import DRAM_TIMING, SocParams
 from hw.image import Image

@@ -12,8 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from caesura.cheader import header_file
-from caesura.systemrdl import rdl_file
+from caesura.register_files import header_file, rdl_file
 from hw.contract import formats, isa, job, regs
 from hw.contract.formats import Field
 from hw.contract.isa import FORMATS

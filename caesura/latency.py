@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from rich.table import Table
 
-from caesura.terminal import table
+from caesura.views import table_of
 from hw.contract.bus import LINE_BYTES, HostCosts
 from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.job import COMPLETION, JOB
@@ -58,10 +58,10 @@ def latency_fields(image: Image) -> dict[str, int]:
 
 def latency_table(image: Image) -> Table:
     """Return the parts and their total as a table."""
-    parts = table("worst case from a pause to the first instruction of an urgent model", "", ">cycles", "")
-    for name, cycles in latency_fields(image).items():
-        parts.add_row(name, f"{cycles:,}", _MEANING[name])
-    return parts
+    rows = [(name, cycles, _MEANING[name]) for name, cycles in latency_fields(image).items()]
+    return table_of(
+        "worst case from a pause to the first instruction of an urgent model", ("", ">cycles", ""), rows
+    ).rich()
 
 
 @dataclass(frozen=True)

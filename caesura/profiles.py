@@ -26,22 +26,58 @@ hide accumulators, and both hide weights; the last to come is alone in the end.
 VEC's own waits are no loss of the arrays, but they tell why accumulators were not free.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from caesura.roofline import Roofline, layer_roofline, network_roofline
 from compiler import WAITS
 from hw.contract.isa import Unit
 from hw.contract.job import COUNTERS
 from hw.contract.params import SocParams
-from hw.image import Image
+from hw.image import Image, LayerInfo
+from sim.cost import moved
 from sw.driver import JobResult
 
 #: Parts in which MAC waited, and the counters of each.
 WAITING = {"dram": "mac_starved", **{name: f"mac_missing{number}" for number, name in WAITS[Unit.MAC].items()}}
 PARTS = ("peak", "array", "overhead", *WAITING, "issue", "empty", "prologue", "events", "turnaround")
 UNITS = ("ld2", "st2", "ld1", "st1", "ld0", "vec")  #: units other than MAC, which MAC may wait for
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Bounds a layer or a network: the fewest cycles that peak rates allow.
+
+    Three resources are counted, each at its peak rate and fully overlapped with the others; the bound is the largest:
+
+    * ``mac``: multiply-accumulates as the model states them, over those of all engines per cycle;
+    * ``dram``: compulsory traffic over the bytes per cycle of the bus. Compulsory means inputs, weights and outputs
+      once each, and no more than was really moved: what lay in LV2 was no traffic, and data fetched twice do not raise
+      the bound;
+    * ``vec``: one vector lane and cycle for each output byte, where the vector unit made the outputs.
+
+    Latency, refresh, filling and draining are not in it: they are losses, which a profile shows.
+    """
+
+    mac: float = 0.0
+    dram: float = 0.0
+    vec: float = 0.0
+
+    @property
+    def cycles(self) -> float:
+        """Return the bound in cycles."""
+        return max(self.mac, self.dram, self.vec)
+
+    @property
+    def limit(self) -> str:
+        """Return which resource sets the bound: ``MAC``, ``DRAM`` or ``VEC``; ``none`` when no resource is used."""
+        cycles, name = max((self.mac, "MAC"), (self.dram, "DRAM"), (self.vec, "VEC"), key=lambda pair: pair[0])
+        return name if cycles else "none"
+
+    def to_dict(self) -> dict[str, float | str]:
+        """Return the bound as data for JSON."""
+        parts = {"mac": round(self.mac), "dram": round(self.dram), "vec": round(self.vec)}
+        return {"cycles": round(self.cycles), "limit": self.limit, **parts}
 
 
 @dataclass
@@ -207,3 +243,19 @@ def _total(name: str, layers: list[LayerProfile], params: SocParams) -> LayerPro
             total.counters[counter] = total.counters.get(counter, 0) + value
     total.bound = network_roofline(layer.bound for layer in layers)
     return total
+
+
+def layer_roofline(params: SocParams, layer: LayerInfo, counters: Mapping[str, int]) -> Roofline:
+    """Return the bound of ``layer``, whose jobs counted ``counters`` in total (``hw.contract.job.COUNTERS``)."""
+    loads = min(counters["prologue_bytes"] + counters["ld2_bytes"], layer.input_bytes + layer.weight_bytes)
+    stores = min(counters["st2_bytes"], layer.output_bytes)
+    lanes = params.engines * params.vec_lanes
+    vectors = layer.output_bytes / lanes if counters["vec_active"] else 0.0
+    return Roofline(layer.macs / params.macs, moved(loads + stores, params), vectors)
+
+
+def network_roofline(layers: Iterable[Roofline]) -> Roofline:
+    """Return the bound of layers together: each resource's sums, as any resource may work for one layer while another
+    works for the next."""
+    bounds = list(layers)
+    return Roofline(sum(b.mac for b in bounds), sum(b.dram for b in bounds), sum(b.vec for b in bounds))

@@ -1,7 +1,15 @@
-"""Quantises a float model for ``caesura quantise``: 8 bits, with ranges from samples, and how far they are from it."""
+"""Quantises a float model for ``caesura quantise``: 8 bits, with ranges from samples, and how far they are from it.
 
+It is done in a process of its own: a model of a stranger may take all time and memory there is.
+"""
+
+import math
+import os
+import socket
+import tempfile
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +18,17 @@ import numpy.typing as npt
 import onnx
 
 from caesura.api import UsageError
-from caesura.inputs import samples_of
+from caesura.samples import samples_of
+from compiler import CompileError, OpenDimension
+from sim.host import ContainedProcess, confine, end_after, frames
 from sw.runtime import InputError
+
+MADE = "quantised.onnx"  #: the file with the 8-bit model
+_FILE = 1 << 32  #: bytes of a file that it may write
+_SAID = 1 << 16  #: characters of an error
+_COMPARED = 16  #: samples on which outputs are compared
+_PROGRAM = "from caesura.quantisation import serve; serve({seconds}, {memory}, {folder!r})"
+_ERRORS: dict[str, type[Exception]] = {one.__name__: one for one in (UsageError, InputError, CompileError, OSError)}
 
 
 @dataclass(frozen=True)
@@ -105,4 +122,67 @@ def _compared(proto: onnx.ModelProto, path: Path, feeds: list[dict], sizes: dict
     return {"sqnr_db": ratios, "refused": refused}
 
 
-_COMPARED = 16  #: samples on which outputs are compared
+@dataclass(frozen=True)
+class QuantisationLimits:
+    """Bounds what a quantisation may use: ``seconds`` of real time, and ``memory`` bytes of addresses."""
+
+    seconds: float = 600.0
+    memory: int = 8 << 30
+
+
+def contained_quantisation(
+    asked: QuantisationRequest, limits: QuantisationLimits, told: Callable[[str], None]
+) -> tuple[bytes, dict[str, Any]]:
+    """Return the 8-bit model as a file, and what :func:`caesura.quantisation.quantised` says of it. Raises
+    :class:`UsageError` if it takes too much, and what that raises."""
+    end = time.monotonic() + limits.seconds
+    with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
+        program = _PROGRAM.format(seconds=math.ceil(limits.seconds), memory=limits.memory, folder=folder)
+        # What it leaves when it is killed goes with the folder.
+        process = ContainedProcess(program, {"TMPDIR": folder})
+        try:
+            process.send(asdict(asked), {}, end)
+            while "told" in (header := process.receive(end)[0]):
+                told(header["told"])
+            if "error" in header:
+                raise _ERRORS.get(header["kind"], UsageError)(header["error"])
+            return (Path(folder) / MADE).read_bytes(), header["found"]
+        except TimeoutError:
+            raise UsageError(
+                f"{asked.model}: not quantised after {limits.seconds:g} seconds of real time, which is the limit: give "
+                "fewer --samples, or raise --time-limit"
+            ) from None
+        except (EOFError, ConnectionError, frames.FrameError):
+            raise UsageError(
+                f"{asked.model}: the process that quantises it ended; it may use {limits.memory >> 20:,} MiB of memory "
+                "(--memory-limit)"
+            ) from None
+        finally:
+            process.kill()
+
+
+def serve(seconds: int, memory: int, folder: str) -> None:
+    """Quantise what the one frame on standard input, a socket, asks for, within limits; files go to ``folder``."""
+    confine(memory, _FILE)
+    end_after(seconds)
+    with socket.socket(fileno=os.dup(0)) as parent:
+        header, _ = frames.receive(parent)
+        try:
+            found = quantised(
+                QuantisationRequest(**header), Path(folder) / MADE,
+                lambda what: frames.send(parent, {"told": what}, {}),
+            )  # fmt: skip
+        except Exception as error:
+            kind = next((name for name, one in _ERRORS.items() if isinstance(error, one)), "")
+            frames.send(parent, {"error": _told(error, memory)[:_SAID], "kind": kind}, {})
+        else:
+            frames.send(parent, {"found": found}, {})
+
+
+def _told(error: Exception, memory: int) -> str:
+    said = str(error) or type(error).__name__
+    if isinstance(error, OpenDimension):
+        said = error.told(f"--dim {error.label}=N,")
+    if isinstance(error, MemoryError) or "alloc" in said:
+        said += f" (it may use {memory >> 20:,} MiB of memory: raise --memory-limit)"
+    return said

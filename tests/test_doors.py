@@ -15,7 +15,7 @@ from tests.test_imports import MODULES, ROOT, imports_of
 
 ROOMS = ("hw", "sim", "sw", "compiler", "caesura")
 #: Fronts beside the direct subpackages of the rooms in ``DIVIDED``.
-FRONTS = {*ROOMS, "caesura.lengths", "caesura.scenario", "sw.runtime.policies"}
+FRONTS = {*ROOMS, "caesura.lengths", "caesura.scenario", "caesura.views", "sw.runtime.policies"}
 #: Rooms whose direct subpackages, such as ``sim.rtl`` and ``sw.driver``, have a front each.
 DIVIDED = ("hw", "sim", "sw")
 
@@ -100,7 +100,7 @@ def test_a_planted_import_past_a_front_is_seen(line, module):
         "from sw.runtime.policies import policy_named",
         "import sim.rtl",
         "from hw.contract.isa import Op",
-        "from caesura.terminal import table",
+        "from caesura.views.terminal import line",
         "from compiler import ir",
         "from numpy.lib import stride_tricks",
     ],

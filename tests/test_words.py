@@ -26,11 +26,11 @@ log loop lower made matrix measure measurements memory metrics mismatch missed m
 native need nest netlist next no normalise not object of on open options origin other out output ownership pad
 parameter partition pending periodic permute picture piece pipeline pixel pointwise poisson pool prepare priority
 private problem process product progress quantise read real realign recipe recovery register registry release repeated
-report reservation reset reshape robin role round rule runtime schema scope search separated sequence served serving
-setup shortest show side signature simulate sink situation slave slice sliding softmax space state status stop storage
-store strided structure surroundings synchronised table terminal text timeout tolerant toolchain top trace traffic
-tree uncut unsupported until ups usage use value variation vector verify view visible wait wake waveforms way why
-width work worst write written
+report reservation reset reshape robin role round rule runtime sample schema scope search separated sequence served
+serving setup shortest show side signature simulate simulators sink situation slave slice sliding softmax space state
+status stop storage store strided structure surroundings synchronised table terminal text timeout tolerant toolchain
+top trace traffic tree uncut unsupported until ups usage use value variation vector verify view visible wait wake
+waveforms way why width work worst write written
 """,
 )
 

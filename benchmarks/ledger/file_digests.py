@@ -5,8 +5,8 @@ import functools
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Collection, Iterable
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from caesura import UsageError
@@ -15,12 +15,16 @@ ROOT = Path(__file__).resolve().parents[2]
 #: How a path below the folder ``CAESURA_MODELS``, which is not part of the project, begins.
 MODELS = "$CAESURA_MODELS/"
 _DIGITS = 16
+_OFFERED = ".pyi:"  #: between the stub of a front and a name that it offers
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class FileDigest(NamedTuple):
     """A file by its path from the root of the project. ``content`` is a digest of its bytes; ``code``, for Python, one
-    of what it says without comments, docstrings and layout, else empty."""
+    of what it says without comments, docstrings and layout, else empty.
+
+    Of the stub of a front each name is a file of its own, called ``STUB:NAME``, whose ``content`` is the module to
+    which the name leads: a front that offers more names changes nothing for those who use the others."""
 
     path: str
     content: str
@@ -28,7 +32,11 @@ class FileDigest(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Return whether the file still says the same. A model that is not there now is taken to be what it was."""
+        """Return whether the file still says the same. A model that is not there now is taken to be what it was, and so
+        is a name that a front does not offer any more: who used it uses another now, and has changed."""
+        front, offered, name = self.path.partition(_OFFERED)
+        if offered:
+            return front_names(f"{front}.pyi").get(name, self.content) == self.content
         found = _read(located(self.path))
         if found is None:
             return self.path.startswith(MODELS)
@@ -39,6 +47,26 @@ def file_digest(path: str) -> FileDigest:
     """Return the digest of a file that is there; raises ``OSError``."""
     content = located(path).read_bytes()
     return FileDigest(path, _digest(content), code_digest(content) if path.endswith(".py") else "")
+
+
+def front_digests(stub: str, files: Collection[str]) -> list[FileDigest]:
+    """Return the digests of the names that a front's ``stub`` offers of the modules among ``files``."""
+    front = stub.removesuffix(".pyi")
+    names = front_names(stub).items()
+    return [FileDigest(f"{front}{_OFFERED}{name}", module, "") for name, module in names if module in files]
+
+
+def front_names(stub: str) -> dict[str, str]:
+    """Return the modules, as paths, to which the names of a front's stub lead; there are none without the stub."""
+    source, folder = _read(located(stub)), PurePosixPath(stub).parent
+    lines = ast.parse(source or b"").body
+    offers = [(line, alias.name) for line in lines if isinstance(line, ast.ImportFrom) for alias in line.names]
+    return {name: _module(folder.joinpath(*(line.module or name).split("."))) for line, name in offers}
+
+
+def _module(path: PurePosixPath) -> str:
+    """Return the file of a module, which is a package's where ``path`` is a folder."""
+    return str(path / "__init__.py" if located(str(path)).is_dir() else path.with_suffix(".py"))
 
 
 def content_digests(paths: Iterable[str]) -> dict[str, str]:
@@ -56,7 +84,7 @@ def code_digest(source: bytes) -> str:
     except (SyntaxError, ValueError):
         return ""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, _DOCUMENTED):
             first = node.body[0] if node.body else None
             if (
                 isinstance(first, ast.Expr)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ledger.file_digests import FileDigest
-from caesura import UsageError, json_text
+from caesura import UsageError
+from caesura.views import json_text
 
 FILE = Path(__file__).parents[1] / "figures.json"
 _ABOUT = "Written by `caesura bench ... --record`. Do not edit: docs/figures.md"

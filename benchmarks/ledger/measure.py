@@ -20,7 +20,8 @@ from benchmarks.figures import Figure
 from benchmarks.lab import Lab
 from benchmarks.ledger.plan import PLAN, PlannedBench
 from benchmarks.ledger.startup.sitecustomize import LOG
-from caesura import Progress, json_text, resolve
+from caesura import resolve
+from caesura.views import Progress, json_text
 from hw.contract.params import SocParams
 
 _MOST_DETAIL = 500  #: characters of a member of a row's details that are kept; longer ones are tables of their own

@@ -19,6 +19,7 @@ from benchmarks.ledger.file_digests import (
     changed_files,
     content_digests,
     file_digest,
+    front_digests,
     git,
     models_folder,
     named,
@@ -179,10 +180,12 @@ def _figure(
     entry: PlannedBench, told: dict[str, Any], commit: str, files: set[str], changed: set[str]
 ) -> RecordedFigure:
     place = [figure.name for figure in entry.figures()].index(told["name"])
+    stubs = {file for file in files if file.endswith(".pyi")}
+    names = [one for stub in stubs for one in front_digests(stub, files)]
     return RecordedFigure(
         bench=entry.bench, preset=entry.preset, backend=entry.backend, commit=commit, dirty=bool(files & changed),
         machine=this_machine() if entry.is_timed(told["name"]) else None, place=place,
-        files=tuple(sorted(file_digest(file) for file in files)), **told,
+        files=tuple(sorted([*names, *map(file_digest, files - stubs)])), **told,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from benchmarks.ledger.file_digests import MODELS, located
 from benchmarks.ledger.ledger import FILE, Ledger, RecordedFigure
 from benchmarks.ledger.plan import PLAN, PlannedBench
-from caesura import table
+from caesura.views import table_of
 
 GONE = "no longer exists"
 _SHOWN = 4  #: files, and rows, that a line of the table names
@@ -66,10 +66,11 @@ def to_table(rows: Sequence[StaleRow]) -> Group:
     for row in rows:
         bench, _, name = row.key.partition("/")
         reasons[bench, row.why, row.files].append(name)
-    shown = table("", "bench", ">rows", "which", "why", "files")
-    for (bench, why, files), names in reasons.items():
-        shown.add_row(bench, str(len(names)), _few(names), why, _few(files))
-    return Group(shown, Text(f"{len(rows)} stale rows: caesura bench all --record measures them"))
+    heads = ("bench", ">rows", "which", "why", "files")
+    lines = [(bench, len(names), _few(names), why, _few(files)) for (bench, why, files), names in reasons.items()]
+    return Group(
+        table_of("", heads, lines).rich(), Text(f"{len(rows)} stale rows: caesura bench all --record measures them")
+    )
 
 
 def _few(names: Sequence[str]) -> str:

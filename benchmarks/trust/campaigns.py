@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.rows import Row, Target
+from benchmarks.figures import Row, Target
 from benchmarks.trust import must_reach
 from benchmarks.trust.campaign import KEPT, ProgressFile, Tally
 from benchmarks.trust.round_process import Asked, run_rounds

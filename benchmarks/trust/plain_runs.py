@@ -2,9 +2,8 @@
 
 from functools import partial
 
-from benchmarks.figures import Figure, Measured
+from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.rows import Target
 from benchmarks.trust.campaigns import KINDS, run_campaigns
 
 

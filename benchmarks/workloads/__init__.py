@@ -3,6 +3,6 @@
 ``workload("resnet50")`` is the model's path, ``inputs("resnet50")`` what to feed it, ``names()`` the list.
 """
 
-from benchmarks.workloads.registry import UnknownWorkload, inputs, names, workload
+from benchmarks.workloads.registry import Inputs, UnknownWorkload, inputs, names, workload
 
-__all__ = ["UnknownWorkload", "inputs", "names", "workload"]
+__all__ = ["Inputs", "UnknownWorkload", "inputs", "names", "workload"]

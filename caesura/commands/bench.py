@@ -4,21 +4,45 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, Protocol
 
 import typer
+from rich.console import RenderableType
 
 from caesura.api import UsageError
-from caesura.comma_separated import to_csv
-from caesura.json_form import json_text
+from caesura.bench import benchmarks
+from caesura.commands.options import (
+    Backend,
+    Csv,
+    Json,
+    Page,
+    ParamsFile,
+    Preset,
+    Set,
+    check_form,
+    check_writable,
+    seconds,
+)
 from caesura.machines import machine
-from caesura.options import Backend, Csv, Json, Page, ParamsFile, Preset, Set, check_form, check_writable, seconds
-from caesura.progress import Progress
-from caesura.terminal import say, tell, write
+from caesura.views import Progress, json_text, say, tell, to_csv, write
 from sim import DEFAULT_BACKEND
 
-if TYPE_CHECKING:
-    from caesura.bench import BenchResult
+
+class BenchResult(Protocol):
+    """Holds what a benchmark says; ``benchmarks.report`` makes it."""
+
+    @property
+    def ok(self) -> bool:
+        """Return whether every row meets what it must."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as data for JSON."""
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return the result as rows for comma-separated values."""
+
+    def to_tables(self) -> RenderableType:
+        """Return the result as tables for a terminal."""
 
 
 def bench(
@@ -66,8 +90,6 @@ def bench(
 
     ``stale`` lists recorded figures whose files changed, with exit code 1 if there are any.
     """
-    from caesura.bench import run_bench, run_mutants, run_trust
-
     check_form(as_json, as_csv)
     check_writable(page)
     if name == "stale":
@@ -80,46 +102,43 @@ def bench(
             raise UsageError("--record takes only --only and --budget: benchmarks/ledger/plan.py says what is measured")
         _record(name, only or (), seconds(time_budget) if time_budget else math.inf)
         return
-    if name == "trust":
-        if mutants:
-            report = run_mutants(only=only or (), progress_file=resume)
-        else:
-            budget = math.inf if time_budget is None else seconds(time_budget)
-            report = run_trust(
-                backend, seconds=budget, seed=seed, campaigns=campaign or (), full=full, progress_file=resume
-            )
-        _show_bench(report, as_json, as_csv, page)
-        return
-    hardware = machine(preset or (None if params else "base"), params, changes or ())
-    report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
-    _show_bench(report, as_json, as_csv, page)
+    report = benchmarks("report", "caesura bench")
+    if name == "trust" and mutants:
+        result = report.run_mutants(only=only or (), progress_file=resume)
+    elif name == "trust":
+        budget = math.inf if time_budget is None else seconds(time_budget)
+        result = report.run_trust(
+            backend, seconds=budget, seed=seed, campaigns=campaign or (), full=full, progress_file=resume
+        )
+    else:
+        hardware = machine(preset or (None if params else "base"), params, changes or ()) or "base"
+        result = report.run_bench(name, hardware, backend, only=only or (), everything=everything, check_layers=check)
+    _show_bench(result, as_json, as_csv, page)
 
 
 def _show_stale(as_json: bool) -> None:
-    from caesura.bench import stale_figures
-
-    rows, shown = stale_figures()
+    stale = benchmarks("ledger.stale", "caesura bench stale")
+    rows = stale.stale_rows()
     if as_json:
         write(json_text([dataclasses.asdict(row) for row in rows]))
     elif rows:
-        tell(shown)
+        tell(stale.to_table(rows))
     if rows:
         raise typer.Exit(1)
 
 
 def _record(name: str, only: Sequence[str], budget: float) -> None:
-    from caesura.bench import record_figures
-
-    ok, left = record_figures(name, only, seconds=budget, told=say)
-    if left:
-        say(f"left for another call: {', '.join(left)}")
-    if not ok:
+    result = benchmarks("ledger.record", "caesura bench --record").record(name, only, seconds=budget, told=say)
+    benchmarks("ledger.pages", "caesura bench --record").main([])
+    if result.left:
+        say(f"left for another call: {', '.join(result.left)}")
+    if not result.ok:
         raise typer.Exit(1)
 
 
-def _show_bench(report: "BenchResult", as_json: bool, as_csv: bool, page: Path | None) -> None:
+def _show_bench(report: BenchResult, as_json: bool, as_csv: bool, page: Path | None) -> None:
     if page:
-        from caesura.page.bench_page import write_bench_page
+        from caesura.views import write_bench_page
 
         with Progress() as progress:
             progress.task(f"writing {page}")

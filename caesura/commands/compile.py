@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from caesura import api
+from caesura.commands.options import Json, check_writable, is_image
 from caesura.compilation import Compilation, compile_file, takes_compilation
-from caesura.json_form import json_text
-from caesura.options import Json, check_writable, is_image
-from caesura.order_table import has_choice, measured_fields, measured_line, order_fields, order_table
-from caesura.show_points import points_over
-from caesura.terminal import say, tell, write
+from caesura.views.contents import points_over
+from caesura.views.order import has_choice, measured_fields, measured_line, order_fields, order_table
+from caesura.views.tables import json_text
+from caesura.views.terminal import say, tell, write
 
 if TYPE_CHECKING:
     from compiler import Compiled

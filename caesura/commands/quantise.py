@@ -6,12 +6,9 @@ from typing import Annotated
 import typer
 
 from caesura.api import UsageError
-from caesura.contained_quantisation import QuantisationLimits, contained_quantisation
-from caesura.json_form import json_text
-from caesura.options import Dim, Json, check_writable, seconds, sizes_of
-from caesura.progress import Progress
-from caesura.quantisation import QuantisationRequest
-from caesura.terminal import say, write
+from caesura.commands.options import Dim, Json, check_writable, seconds, sizes_of
+from caesura.quantisation import QuantisationLimits, QuantisationRequest, contained_quantisation
+from caesura.views import Progress, json_text, say, write
 
 
 def quantise(

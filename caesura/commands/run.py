@@ -2,28 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from caesura import api, inputs
-from caesura.backends import chosen_backend
+from caesura import api, checks, profiles, samples as inputs
+from caesura.commands.options import AnyBackend, Csv, Json, Page, check_form, check_writable, chosen_backend, is_image
 from caesura.compilation import Compilation, image_of, takes_compilation
-from caesura.json_form import json_text
-from caesura.options import AnyBackend, Csv, Json, Page, check_form, check_writable, is_image
-from caesura.outputs import save_outputs
-from caesura.progress import Progress
-from caesura.shares import shares
-from caesura.terminal import tell, write
+from caesura.views import Progress, RunReport, job_counters, json_text, profile_table, run_spans, shares, tell, write
 from hw.image import Image
+from sim import NoRecording, open_recorded, write_trace
 from sim.cost import inference
-from sw.driver import HandledInterrupt
-
-if TYPE_CHECKING:
-    from caesura.checks import CheckResult
-    from caesura.profiles import Profile
-    from caesura.report import RunReport
-    from sim import InstructionRun
 
 
 @takes_compilation
@@ -67,15 +56,24 @@ def run(
         _run_samples(device, image, data, report, progress, keep_weights=keep_weights)
         if check:
             progress.task("checking layer by layer")
-            report.check = _check(device, model, compilation, data, report)
+            report.check = checks.check_model(
+                device, model, data, report.outputs, fallback=compilation.fallback, batch=compilation.batch or 1,
+                sizes=compilation.sizes, jobs=compilation.jobs, cache=compilation.cache,
+            )  # fmt: skip
         runs, interrupts = getattr(device.bus, "runs", []), device.driver.handled_interrupts
     if trace:
-        _write_trace(trace, report, runs, interrupts)
+        counters = job_counters([job for stats in report.stats for job in stats.jobs])
+        write_trace(trace, run_spans(report.stats, runs, interrupts), counters)
     if page:
-        _write_page(page, report, image, runs, interrupts)
+        from caesura.views import write_run_page  # loads the plotting library
+
+        with Progress() as progress:
+            progress.task(f"writing {page}")
+            write_run_page(page, report, image, runs, interrupts)
     if output:
-        save_outputs(output, report.outputs)
-    _print(report, _profile(image, report) if profile else None, as_json=as_json, as_csv=as_csv)
+        inputs.save_outputs(output, report.outputs)
+    where = profiles.profile(image, report.stats[0].jobs) if profile else None  # the cycles of the first sample went
+    _print(report, where, as_json=as_json, as_csv=as_csv)
     if report.check is not None and not report.check.ok:
         raise typer.Exit(1)
 
@@ -92,10 +90,8 @@ def _check_outputs(
         raise api.UsageError("--units adds lines to the timeline that --trace or --report writes, without --vcd")
 
 
-def _begun_report(image: Image, backend: str, input: Path | None, samples: int, seed: int) -> "RunReport":
+def _begun_report(image: Image, backend: str, input: Path | None, samples: int, seed: int) -> RunReport:
     """Return a report with all that is known before the first sample."""
-    from caesura.report import RunReport
-
     return RunReport(
         image.meta.model,
         str(image.meta.params["name"]),
@@ -111,8 +107,6 @@ def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *,
     """Return a device, which keeps when its units run if it shall be ``recorded``."""
     if not recorded:
         return api.open(image.params, backend, vcd=vcd, progress=progress.cycles)
-    from sim import NoRecording, open_recorded
-
     try:
         return api.Device(open_recorded(image.params, backend, progress.cycles))
     except NoRecording as error:
@@ -123,7 +117,7 @@ def _run_samples(
     device: api.Device,
     image: Image,
     data: Sequence[inputs.Sample],
-    report: "RunReport",
+    report: RunReport,
     progress: Progress,
     *,
     keep_weights: bool,
@@ -140,49 +134,7 @@ def _run_samples(
     device.unload(loaded)
 
 
-def _check(
-    device: api.Device, model: Path, compilation: Compilation, data: Sequence[inputs.Sample], report: "RunReport"
-) -> "CheckResult":
-    """Judge the report's outputs, and every layer, by onnxruntime."""
-    from caesura.checks import check
-    from compiler import compile_with_report
-
-    # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
-    observing = compile_with_report(
-        model, device.params, fallback=compilation.fallback, observe=True, engines=1, batch=compilation.batch or 1,
-        sizes=compilation.sizes, jobs=compilation.jobs, cache=compilation.cache,
-    )  # fmt: skip
-    return check(device, model, observing.image, observing.graph, data, report.outputs)
-
-
-def _write_trace(
-    path: Path, report: "RunReport", runs: "list[InstructionRun]", interrupts: list[HandledInterrupt]
-) -> None:
-    from caesura.run_trace import job_counters, run_spans
-    from sim import write_trace
-
-    counters = job_counters([job for stats in report.stats for job in stats.jobs])
-    write_trace(path, run_spans(report.stats, runs, interrupts), counters)
-
-
-def _write_page(
-    path: Path, report: "RunReport", image: Image, runs: "list[InstructionRun]", interrupts: list[HandledInterrupt]
-) -> None:
-    from caesura.page.run_page import write_run_page
-
-    with Progress() as progress:
-        progress.task(f"writing {path}")
-        write_run_page(path, report, image, runs, interrupts)
-
-
-def _profile(image: Image, report: "RunReport") -> "Profile":
-    """Return where the cycles of the first sample went."""
-    from caesura.profiles import profile
-
-    return profile(image, report.stats[0].jobs)
-
-
-def _print(report: "RunReport", profile: "Profile | None", *, as_json: bool, as_csv: bool) -> None:
+def _print(report: RunReport, profile: profiles.Profile | None, *, as_json: bool, as_csv: bool) -> None:
     """Print the report, and the profile if there is one."""
     if as_json:
         write(json_text({**report.to_dict(), **({"profile": profile.to_dict()} if profile else {})}))
@@ -191,6 +143,4 @@ def _print(report: "RunReport", profile: "Profile | None", *, as_json: bool, as_
     else:
         tell(report.to_tables())
         if profile:
-            from caesura.profile_table import profile_table
-
             tell(profile_table(profile))

@@ -1,12 +1,19 @@
 """Defines ``caesura scenario``, which serves several models under a policy."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
 
-from caesura.options import Csv, Json, Page, ParamsFile, Set, check_form, check_writable
+from caesura.api import UsageError
+from caesura.commands.options import Csv, Json, Page, ParamsFile, Set, check_form, check_writable
+from caesura.views import Progress, json_text, line, tell, to_csv, width, write
 from sim import BACKENDS_HELP
+
+if TYPE_CHECKING:
+    from caesura.scenario.outcome import Outcome
+    from caesura.scenario.schema import Scenario
 
 
 def scenario(
@@ -29,11 +36,46 @@ def scenario(
     page: Page = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
-    from caesura.scenario.command import scenario_command
+    from caesura.scenario.outcome_chart import outcome_chart  # loaded where they are used
+    from caesura.scenario.reports import comparison, to_rows, to_table
+    from caesura.scenario.runner import run_scenario
 
     check_form(as_json, as_csv)
     check_writable(trace, page)
-    scenario_command(
-        file, policy or ["idle_time"], backend, placement, option or (), as_json, trace, params, changes or (), page,
-        as_csv=as_csv, draw=chart,
-    )  # fmt: skip
+    policies = policy or ["idle_time"]
+    chosen = dict(_option(text) for text in option or ())
+    if (trace or page) and len(policies) > 1:
+        raise UsageError("--trace and --report tell of one run: give one --policy")
+    if chart and (as_json or as_csv):
+        raise UsageError("--chart draws for people: leave --json and --csv out")
+    charts: list[RenderableType] = []
+
+    def drawn(scenario: "Scenario", outcome: "Outcome") -> None:
+        charts.append(outcome_chart(outcome, scenario.time_unit, width()))
+
+    with Progress() as progress:
+        results = [
+            run_scenario(
+                file, name, backend, placement=placement, options=chosen, trace=trace, params=params,
+                changes=changes or (), page=page, seen=drawn if chart else None, progress=progress,
+            )
+            for name in policies
+        ]  # fmt: skip
+    for name, shown in zip(policies, charts, strict=False):
+        tell(Group(line(f"{name}:"), shown) if len(policies) > 1 else shown)
+    if as_json:
+        write(json_text(results[0] if len(results) == 1 else results))
+    elif as_csv:
+        write(to_csv(to_rows(results)))
+    else:
+        tell(to_table(results[0]) if len(results) == 1 else comparison(results))
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    raise UsageError(f"--option {text!r}: must be name=number, such as window=3")

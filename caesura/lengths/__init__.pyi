@@ -1,2 +1,2 @@
-from .dynamic_model import DynamicModel as DynamicModel
-from .open_dynamic import LADDER as LADDER
+from .dynamic_model import LADDER as LADDER, DynamicModel as DynamicModel
+from .kernel_source import read_kernels as read_kernels

@@ -4,20 +4,22 @@ matching**)."""
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 
 import numpy.typing as npt
 
 from caesura.api import Arrays, Device, Inputs, Model, UsageError
-from caesura.lengths.exact_padding import ExactPadding
-from caesura.lengths.kernel_source import KernelSource
+from caesura.lengths.kernel_source import ExactPadding, KernelSource
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
-from compiler import CompileError, Told
+from compiler import CompileError, DynamicDimension, Options, Told
 from hw.image import LARGEST, Image, RangeImage
 from sw.driver import LoadedModel
 from sw.kernels import KernelLibrary, OnDemandKernels
 from sw.runtime import InputError, RunStats, by_name, to_array
 
+LADDER = (32, 64, 96, 128, 192, 256, 384)  #: lengths of prior practice
 _NAMED = 3  #: kernels that an error names
 
 
@@ -249,3 +251,37 @@ def _checked(lengths: range) -> range:
             f"lengths must be a range of numbers from 1 to {LARGEST}, such as range(1, 385), not {lengths!r}"
         )
     return lengths
+
+
+def dynamic(
+    path: str | PathLike,
+    device: Device,
+    lengths: range,
+    *,
+    dimension: str | None = None,
+    ladder: Sequence[int] = LADDER,
+    background: bool = False,
+    most_loaded: int = 16,
+    engines: int | None = None,
+    fallback: bool = False,
+    options: Options | None = None,
+    cache: bool = True,
+    tenant: str | None = None,
+) -> DynamicModel:
+    """Return the ONNX model ``path``, which has a dynamic dimension, as one model on ``device`` for all of ``lengths``.
+
+    Parameters
+    ----------
+    dimension : name of the dynamic dimension, if several inputs' dimensions behind the first are dynamic
+    ladder : lengths whose kernels serve the shorter ones, padded, where that is exact; empty: no input is padded
+    background : a length that was served so gets a kernel of its own, in the background, for the next call
+    most_loaded : kernels that are in device memory at a time
+    engines, fallback, options, cache : as for ``caesura.compile``
+    tenant : as for ``Device.load``
+
+    Raises ``CompileError`` for a model that cannot be read or has no such dimension, ``UsageError`` for lengths that
+    are none. Kernels are compiled when a call, or ``DynamicModel.prepare``, asks for them.
+    """
+    chosen = replace(options or Options(), engines=engines or device.params.engines)
+    source = KernelSource(DynamicDimension.of(Path(path), dimension), device.params, chosen, fallback, cache)
+    return DynamicModel(source, device, lengths, ladder, background=background, most_loaded=most_loaded, tenant=tenant)

@@ -1,11 +1,19 @@
-"""Gets the kernels of a model with a dynamic dimension from the cache folder, or from the compiler."""
+"""Gets the kernels of a model with a dynamic dimension from the cache folder, or from the compiler.
+
+Each kernel is an image file of its own on disk. It is known, too, which lengths one for a longer length serves.
+"""
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import onnx
 
-from caesura.lengths.kernel_files import KernelFiles
+from caesura.samples import Sample
 from compiler import (
     DynamicDimension,
     Graph,
@@ -16,11 +24,91 @@ from compiler import (
     compile_range,
     compiler_digest,
     import_model,
+    padding_problem,
 )
 from hw.contract.params import SocParams
-from hw.image import Image, KernelAttributes, RangeImage, ValueRange
-from sim import cache_dir
+from hw.image import Image, ImageError, KernelAttributes, RangeImage, ValueRange
+from sim import BoundedFolder, cache_dir
 from sw.kernels import KernelDemand, LibraryKernel
+
+_SUFFIX, _RANGE_SUFFIX = ".cimg", ".crng"
+_Kernel = TypeVar("_Kernel", Image, RangeImage)
+
+
+def attributes_of(image: Image) -> KernelAttributes:
+    """Return the attributes of an image that is a kernel; raises ``ImageError`` if it has none, ``AttributeProblem`` if
+    they are damaged."""
+    if not image.meta.kernel_attributes:
+        raise ImageError(f"image {image.meta.model!r} is no kernel: it has no kernel_attributes")
+    return KernelAttributes.parse(image.meta.kernel_attributes)
+
+
+def read_kernels(folder: Path) -> list[Image]:
+    """Return all kernels of ``folder``, by file name. Raises ``ImageError`` for a file that is damaged or no kernel,
+    and names it."""
+    images = []
+    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+        image = Image.load(path)
+        if not image.meta.kernel_attributes:
+            raise ImageError(f"{path}: the image is no kernel: it has no kernel_attributes; remove it from the folder")
+        images.append(image)
+    return images
+
+
+class KernelFiles:
+    """Keeps kernels in ``folder``, of ``most`` bytes together: those not used for longest go first. Files are checked
+    when read; a damaged one is removed, so that it is made again."""
+
+    def __init__(self, folder: Path, most: int = 512 << 20) -> None:
+        self._files = BoundedFolder(folder, most)
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder in which the kernels are."""
+        return self._files.path
+
+    def find(self, origin: str, attributes: KernelAttributes) -> Image | None:
+        """Return the kernel with these attributes that was made from ``origin`` (all that it depends on, as text)."""
+        told = attributes.to_dict()
+        return self._kept(_name(origin, attributes), Image.from_bytes, lambda one: one.meta.kernel_attributes == told)
+
+    def find_range(self, origin: str, attributes: KernelAttributes, lengths: range) -> RangeImage | None:
+        """Return the range kernel with these attributes and ``lengths`` that was made from ``origin``."""
+        name = _name(origin, attributes, _RANGE_SUFFIX)
+        found = self._kept(name, RangeImage.from_bytes, lambda one: one.attributes == attributes)
+        return None if found is None or found.lengths != sorted(lengths) else found  # they may have another step
+
+    def keep_range(self, origin: str, image: RangeImage) -> None:
+        """Keep a range kernel that was made from ``origin``."""
+        self._files.write(_name(origin, image.attributes, _RANGE_SUFFIX), image.to_bytes())
+        self._files.prune()
+
+    def keep(self, origin: str, image: Image) -> None:
+        """Keep a kernel that was made from ``origin``."""
+        self._files.write(_name(origin, attributes_of(image)), image.to_bytes())
+        self._files.prune()
+
+    def _kept(
+        self, name: str, parse: Callable[[bytes, str], _Kernel], fits: Callable[[_Kernel], bool]
+    ) -> _Kernel | None:
+        """Return what a file holds; one that is damaged, or of something else, is removed."""
+        try:
+            found = parse(self._files.read(name), name)
+        except OSError:
+            return None
+        except ImageError:
+            self._files.remove(name)
+            return None
+        if not fits(found):
+            self._files.remove(name)
+            return None
+        self._files.used(name)
+        return found
+
+
+def _name(origin: str, attributes: KernelAttributes, suffix: str = _SUFFIX) -> str:
+    named = "\0".join((origin, attributes.key, str(attributes.covered.written())))
+    return f"{hashlib.sha256(named.encode()).hexdigest()[:32]}{suffix}"
 
 
 @dataclass(eq=False)
@@ -85,3 +173,33 @@ class KernelSource:
     def graph(self, length: int) -> Graph:
         """Return the model for one length as the compiler sees it. Raises ``CompileError``."""
         return import_model(self.dimension.fixed(length), fallback=self.fallback, name=self.dimension.model)
+
+
+class ExactPadding:
+    """Knows of one model which lengths may be padded to which, and how. Each pair of lengths is proved once."""
+
+    def __init__(self, source: KernelSource) -> None:
+        self._source = source
+        self._problems: dict[tuple[int, int], str | None] = {}
+        self._outputs: dict[int, dict[str, tuple[int, ...]]] = {}
+
+    def problem(self, length: int, longer: int) -> str | None:
+        """Return why results for ``length`` are not the beginning of those for ``longer``, or None if they are."""
+        if (length, longer) not in self._problems:
+            short = self._source.graph(length)
+            self._problems[length, longer] = padding_problem(short, self._source.graph(longer))
+            self._outputs[length] = {port.name: tuple(port.shape) for port in short.outputs}
+        return self._problems[length, longer]
+
+    def padded(self, inputs: Mapping[str, npt.NDArray], count: int) -> Sample:
+        """Return the inputs with ``count`` zeros behind the end."""
+        padded = dict(inputs)
+        for name, axis in self._source.dimension.axes:
+            pads = [(0, count if each == axis else 0) for each in range(padded[name].ndim)]
+            padded[name] = np.pad(padded[name], pads)
+        return padded
+
+    def cropped(self, outputs: Sample, length: int) -> Sample:
+        """Return the beginning of outputs that belongs to ``length``, of which :meth:`problem` was asked before."""
+        shapes = self._outputs[length]
+        return {name: value[tuple(slice(size) for size in shapes[name])].copy() for name, value in outputs.items()}

@@ -1,5 +1,5 @@
-from .bar_chart import MARGIN as MARGIN
 from .outcome import Frame as Frame, LayerRun as LayerRun, Outcome as Outcome
+from .outcome_chart import MARGIN as MARGIN, Bar as Bar, chart as chart
 from .policies import Policies as Policies
 from .reports import report as report, to_table as to_table
 from .rtl import Alone as Alone, RtlRunner as RtlRunner

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import simpy
 
-from caesura.inputs import Sample, random_samples
-from caesura.progress import Progress
+from caesura.samples import Sample, random_samples
 from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import CYCLES, Scenario, ScenarioError
-from caesura.timeline import preemptive_spans
+from caesura.views.progress import Progress
+from caesura.views.timeline import preemptive_spans
 from sim import Span, cost
 from sw.driver import Device, LoadedModel
 from sw.runtime import GroupRun, Mechanism, Request, Runtime, Session, Situation, durations

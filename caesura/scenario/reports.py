@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
+from rich.text import Text
 
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.schema import Scenario
-from caesura.terminal import line, table
+from caesura.views import line, table_of
 from sw.runtime import metrics
 from sw.runtime.policies import PLACEMENT
 
@@ -100,20 +101,27 @@ def to_table(result: Mapping[str, Any]) -> Group:
         f"{result['scenario']} under {result['policy']} ({result['backend']}): {result['requests']} requests in "
         f"{_time(result['makespan'])} {unit}"
     )
-    totals = table("", "metric", ">value")
-    for name in ("antt", "stp", "fairness", "sla_violation_rate"):
-        totals.add_row(name.replace("_", " "), "" if result[name] is None else f"{result[name]:.3f}")
-    for name in ("compute_utilisation", "access_utilisation"):
-        totals.add_row(name.replace("_", " "), f"{result[name]:.1f} %")
-    totals.add_row("preemptions", f"{result['preemptions']}")
+    totals = [
+        *(
+            (name.replace("_", " "), _figure(result[name]))
+            for name in ("antt", "stp", "fairness", "sla_violation_rate")
+        ),
+        *((name.replace("_", " "), f"{result[name]:.1f} %") for name in ("compute_utilisation", "access_utilisation")),
+        ("preemptions", str(result["preemptions"])),
+    ]
     if result["host_time"]:
-        totals.add_row(f"models' steps on the CPU, {unit}", _time(result["host_time"]))
-    streams = table("", "stream", ">requests", f">alone, {unit}", ">mean", ">p50", ">p90", ">p99", ">late")
-    for stream in result["streams"]:
-        times = [_time(stream["turnaround"].get(key, 0)) for key in ("mean", "p50", "p90", "p99")]
-        late = f"{stream['sla_violation_rate']:.1%}"
-        streams.add_row(stream["name"], f"{stream['requests']}", _time(stream["alone"]), *times, late)
-    return Group(head, *(line(f"note: {note}", "yellow") for note in result["notes"]), totals, streams)
+        totals.append((f"models' steps on the CPU, {unit}", _time(result["host_time"])))
+    heads = ("stream", ">requests", f">alone, {unit}", ">mean", ">p50", ">p90", ">p99", ">late")
+    streams = [
+        (
+            stream["name"], str(stream["requests"]), _time(stream["alone"]),
+            *(_time(stream["turnaround"].get(key, 0)) for key in ("mean", "p50", "p90", "p99")),
+            f"{stream['sla_violation_rate']:.1%}",
+        )
+        for stream in result["streams"]
+    ]  # fmt: skip
+    tables = (table_of("", ("metric", ">value"), totals), table_of("", heads, streams))
+    return Group(head, *_note_lines([result]), *(table.rich() for table in tables))
 
 
 def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
@@ -121,18 +129,27 @@ def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
     first = results[0]
     unit = first["time_unit"]
     head = line(f"{first['scenario']} ({first['backend']}): {first['requests']} requests, times in {unit}")
-    names = ("makespan", "ANTT", "STP", "fair", "late", "busy", "switches", "p50", "p99")
-    rows = table("", "policy", *(f">{name}" for name in names))
-    for one in results:
-        antt = "" if one["antt"] is None else f"{one['antt']:.3f}"
-        name = one["policy"].rpartition(":")[2]
-        rows.add_row(
-            name, _time(one["makespan"]), antt, f"{one['stp']:.3f}", f"{one['fairness']:.3f}",
-            f"{one['sla_violation_rate']:.1%}", f"{one['compute_utilisation']:.1f}%", f"{one['preemptions']}",
-            _time(one["turnaround"].get("p50", 0)), _time(one["turnaround"].get("p99", 0)),
-        )  # fmt: skip
-    notes = dict.fromkeys(note for one in results for note in one["notes"])
-    return Group(head, *(line(f"note: {note}", "yellow") for note in notes), rows)
+    heads = (
+        "policy",
+        *(f">{name}" for name in ["makespan", "ANTT", "STP", "fair", "late", "busy", "switches", "p50", "p99"]),
+    )
+    rows = [
+        (
+            one["policy"].rpartition(":")[2], _time(one["makespan"]), *(_figure(one[key]) for key in ("antt", "stp")),
+            f"{one['fairness']:.3f}", f"{one['sla_violation_rate']:.1%}", f"{one['compute_utilisation']:.1f}%",
+            str(one["preemptions"]), *(_time(one["turnaround"].get(key, 0)) for key in ("p50", "p99")),
+        )
+        for one in results
+    ]  # fmt: skip
+    return Group(head, *_note_lines(results), table_of("", heads, rows).rich())
+
+
+def _note_lines(results: Sequence[Mapping[str, Any]]) -> list[Text]:
+    return [line(f"note: {note}", "yellow") for note in dict.fromkeys(note for one in results for note in one["notes"])]
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 def to_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

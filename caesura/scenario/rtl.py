@@ -1,16 +1,17 @@
 """Runs scenarios on the RTL: real models, compiled to lie side by side in LV2 where that has room."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from caesura import api
 from caesura.bench import benchmarks
-from caesura.progress import Progress, compiling
 from caesura.scenario.device_executor import Alone, DeviceExecutor
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError
 from caesura.scenario.serving import serve
+from caesura.views.progress import Progress, compiling
 from compiler import CompileError, OpenDimension, Options, UnsupportedModel
 from hw.contract.params import SocParams
 from hw.image import Image
@@ -34,7 +35,7 @@ class RtlRunner:
         progress: Progress | None = None,
     ) -> None:
         self._backend, self._rule, self._progress = backend, rule, progress or Progress()
-        self._images: dict[tuple[Path, SocParams, int, int, bool], Image] = {}
+        self._images: dict[tuple[Path, SocParams, int, Options, bool], Image] = {}
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 
@@ -70,9 +71,10 @@ class RtlRunner:
         images = {}
         for name in sorted(used):
             path, size = model_file(name, scenario.models[name], folder), fixed[name]
-            limit, fallback = share if size is None else size, scenario.models[name].fallback
+            options, fallback = api.options_of(scenario.models[name].options), scenario.models[name].fallback
+            limited = replace(options, lv2_limit=share if size is None else size)
             try:
-                images[name] = self._image(path, params, engines, limit, fallback)
+                images[name] = self._image(path, params, engines, limited, fallback)
             except UnsupportedModel as error:
                 raise ScenarioError(f"model {name!r}: {error.told(f'fallback = true in [models.{name}]')}") from None
             except OpenDimension as error:
@@ -81,20 +83,19 @@ class RtlRunner:
                 if size is not None:
                     raise
                 # Its share is too small: it takes turns with the others.
-                images[name] = self._image(path, params, engines, 0, fallback)
+                images[name] = self._image(path, params, engines, options, fallback)
         return images
 
-    def _image(self, path: Path, params: SocParams, engines: int, limit: int, fallback: bool) -> Image:
+    def _image(self, path: Path, params: SocParams, engines: int, options: Options, fallback: bool) -> Image:
         key = (
             path,
             params,
             engines,
-            limit,
+            options,
             fallback,
         )  # all of params: estimates depend on the DRAM's timing, digests do not
         if key not in self._images:
             self._progress.task(compiling(path, params))
-            options = Options(lv2_limit=limit)
             self._images[key] = api.compile(path, params, engines=engines, fallback=fallback, options=options)
         return self._images[key]
 

@@ -7,14 +7,13 @@ from typing import Any, Protocol
 
 from caesura.api import UsageError, resolve
 from caesura.machines import changed, read_machine
-from caesura.progress import Progress
 from caesura.scenario import synthetic
-from caesura.scenario.outcome import Outcome
+from caesura.scenario.outcome import Outcome, spans
 from caesura.scenario.policies import Policies
 from caesura.scenario.reports import report
 from caesura.scenario.rtl import RtlRunner
 from caesura.scenario.schema import Scenario, Stream, TraceSpec, load_scenario
-from caesura.scenario.timeline import spans
+from caesura.views.progress import Progress
 from sim import BACKENDS, write_trace
 
 
@@ -82,7 +81,7 @@ def run_scenario(
     result = report(scenario, policy, backend, outcome, alone)
     if page is not None:
         progress.task(f"writing {page}")
-        from caesura.page.scenario_page import write_scenario_page  # loads the plotting library
+        from caesura.views.pages import write_scenario_page  # loads the plotting library
 
         write_scenario_page(page, result, outcome)
     return result

@@ -1,13 +1,16 @@
-"""Reads scenario files: several models, their requests, and the machine that serves them. They are TOML, validated."""
+"""Reads scenario files: several models, their requests, and the machine that serves them. They are TOML, validated,
+and may name files with the times of arrivals."""
 
+import random
 import tomllib
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Literal
 
 import pydantic
 from pydantic import Field
 
-from caesura.api import UsageError
+from caesura.api import UsageError, options_of
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -49,6 +52,7 @@ class ModelSpec(_Table):
     copies: Annotated[int, Field(ge=1, le=64)] | None = None
     fallback: bool = False  #: run on the CPU what the accelerator cannot run of a real model
     keep_weights: bool = False  #: of a real model: weights that an inference finds in LV2 are not loaded again
+    options: dict[str, bool | int | float | str] = {}  #: of the compiler, for a real model, by name
 
     @pydantic.model_validator(mode="after")
     def _has_content(self) -> "ModelSpec":
@@ -56,6 +60,9 @@ class ModelSpec(_Table):
             raise ValueError("describes nothing; give layers, onnx or workload")
         if self.onnx is not None and self.workload is not None:
             raise ValueError("has both onnx and workload; remove one")
+        if odd := self.options.keys() & {"engines", "observe", "lv2_limit", "placed"}:
+            raise ValueError(f"has options {', '.join(sorted(odd))}; machine and lv2_limit say that, so remove it")
+        options_of(self.options)
         if (count := sum(layer.repeat for layer in self.layers)) > MOST:
             raise ValueError(f"has {count:,} layers with repetitions, {MOST:,} at most; repeat fewer")
         for number, after in enumerate(self.dependencies):
@@ -141,6 +148,42 @@ class TraceSpec(_Table):
 
 
 Arrivals = Annotated[Periodic | Poisson | Closed | TraceSpec, Field(discriminator="kind")]
+
+
+def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
+    """Return the arrival times of requests that do not wait for others. TraceSpec files are looked up in ``folder``.
+
+    Raises :class:`ScenarioError` for a trace that cannot be read.
+    """
+    match arrivals:
+        case Periodic():
+            return [arrivals.start + number * arrivals.period for number in range(arrivals.count)]
+        case Poisson():
+            gaps = (rng.expovariate(1 / arrivals.interval) for _ in range(arrivals.count))
+            return [arrivals.start + time for time in accumulate(gaps)]
+        case TraceSpec():
+            return sorted(arrivals.times if arrivals.file is None else _times_in(folder / arrivals.file))
+        case Closed():
+            return [0.0] * min(arrivals.concurrency, arrivals.count)
+
+
+def _times_in(path: Path) -> list[float]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ScenarioError(f"{path}: arrival trace cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ScenarioError(f"{path}: not a text file; write one time per line") from None
+    result = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                result.append(float(line))
+            except ValueError:
+                raise ScenarioError(f"{path}: line {number}: {line!r} is not a time; write one per line") from None
+            if not 0 <= result[-1] < float("inf"):
+                raise ScenarioError(f"{path}: line {number}: {line!r} must be a time from 0 on")
+    return result
 
 
 class StageSpec(_Table):

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import simpy
 
-from caesura.scenario.arrivals import times
 from caesura.scenario.model_executor import ModelExecutor, ModelRun, Process
 from caesura.scenario.outcome import CpuRun, Frame, Outcome
-from caesura.scenario.schema import Closed, Scenario, StageSpec, Stream
+from caesura.scenario.schema import Closed, Scenario, StageSpec, Stream, times
 
 
 def serve(scenario: Scenario, executor: ModelExecutor, folder: Path) -> Outcome:

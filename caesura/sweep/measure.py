@@ -1,15 +1,14 @@
 """Runs one point of a sweep in a process of its own, on this computer or another."""
 
 import tempfile
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from caesura import api
-from caesura.inputs import random_samples
+from caesura.samples import random_samples
 from caesura.scenario.runner import run_scenario
-from caesura.sweep.spec import Point, SweepError
-from compiler import CompileError, OpenDimension, Options, UnsupportedModel
+from caesura.sweep.spec import Point
+from compiler import CompileError, OpenDimension, UnsupportedModel
 
 #: Figures of a scenario's report that a table shows.
 SCENARIO_FIGURES = (
@@ -37,7 +36,9 @@ def _model(point: Point, content: bytes) -> dict[str, Any]:
         path = Path(folder) / point.model.name
         path.write_bytes(content)
         try:
-            image = api.compile(path, point.params, fallback=point.fallback, options=_options(point), jobs=1)
+            image = api.compile(
+                path, point.params, fallback=point.fallback, options=api.options_of(dict(point.options)), jobs=1
+            )
         except (UnsupportedModel, OpenDimension):
             raise
         except CompileError as error:  # it names the copy of the model
@@ -56,14 +57,6 @@ def _model(point: Point, content: bytes) -> dict[str, Any]:
         "onchip_bytes": point.params.onchip_bytes,
         "macs_per_cycle": point.params.macs,
     }
-
-
-def _options(point: Point) -> Options:
-    known = [field.name for field in fields(Options)]
-    for name, _ in point.options:
-        if name not in known:
-            raise SweepError(f"options: {name!r} is no option of the compiler; known are {', '.join(known)}")
-    return replace(Options(), **dict(point.options))  # type: ignore[arg-type]
 
 
 def _scenario(point: Point) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from bokeh.palettes import Category10
 from bokeh.plotting import figure
 from bokeh.transform import factor_cmap
 
-from caesura.page.document import label, write_page
-from caesura.page.page_text import escaped
+from caesura.views import escaped, label, write_page
 from sim import visible
 
 _FIRST = (("onchip_bytes", "cycles"), ("antt", "stp"))  #: what is drawn until the reader chooses, if it is there

@@ -17,8 +17,8 @@ from rich.table import Table
 
 import caesura
 from benchmarks.driving import WAYS, FrameSchedule, FramesRun, Times, Way, Workload, prepare, run, schedule
-from caesura import preemptive_spans
 from caesura.scenario import MARGIN
+from caesura.views import preemptive_spans
 from examples.driving.chart import LEGEND, chart
 from sim import BACKENDS_HELP, DEFAULT_BACKEND, write_trace
 

@@ -7,7 +7,7 @@ from benchmarks import attention
 from benchmarks.lab import Lab
 from benchmarks.workloads import inputs, workload
 from benchmarks.workloads.registry import UnknownWorkload
-from caesura.progress import Progress
+from caesura.views.progress import Progress
 from compiler import reference
 from hw.contract.params import preset
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.lab import Lab
 from benchmarks.workloads import registry
 from benchmarks.workloads.layers import Network
-from caesura.progress import Progress
+from caesura.views.progress import Progress
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
 

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import kernels, kernels_ladder, kernels_range
 from benchmarks.lab import Lab
-from caesura.progress import Progress
+from caesura.views.progress import Progress
 from hw.contract.params import preset
 
 

@@ -5,7 +5,7 @@ import pytest
 from benchmarks import race, simspeed, verilator
 from benchmarks.lab import Lab
 from benchmarks.race import RaceBus
-from caesura.progress import Progress
+from caesura.views.progress import Progress
 from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from sim.rtl import compiled

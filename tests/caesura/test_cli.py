@@ -11,7 +11,7 @@ from hw.image.flat_form import flat
 from hw.image.image import Image
 from sim.backends import DEFAULT_BACKEND
 from sim.model.bus import ModelBus
-from sim.rtl import BuildError
+from sim.toolchain import BuildError
 from tests.support.images import COPY_CYCLES, SIZE, copy_image
 from tests.support.networks import DIGITS
 

@@ -7,8 +7,7 @@ import onnx
 import pytest
 
 import caesura
-from benchmarks.figures import Figure
-from benchmarks.rows import Target
+from benchmarks.figures import Figure, Target
 from caesura import api
 from caesura.sweep.measure import measure
 from caesura.sweep.spec import load_sweep

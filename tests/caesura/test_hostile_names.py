@@ -227,8 +227,8 @@ def test_pages(folder, tmp_path):
 
 
 def test_what_is_printed_goes_through_one_door():
-    """Nobody but ``caesura.terminal`` makes text for rich, or prints."""
-    doors = {"progress.py", "stages.py", "command.py"}  # the others have displays that move
+    """Nobody but ``caesura.views.terminal`` makes text for rich, or prints."""
+    doors = {"progress.py", "stages.py", "sweep.py"}  # the others have displays that move
     odd = []
     for path in sorted([*(ROOT / "caesura").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]):
         if path.name in ("terminal.py", "docgen.py"):
@@ -240,4 +240,4 @@ def test_what_is_printed_goes_through_one_door():
             printing = called in ("print", "typer.echo", "Text", "Table", "Text.from_markup", "rich.print")
             if printing or (called == "Console" and path.name not in doors):
                 odd.append(f"{path.relative_to(ROOT)}:{node.lineno}: {called}")
-    assert not odd, "use caesura.terminal"
+    assert not odd, "use caesura.views.terminal"

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from caesura.profile_table import losses, profile_table
 from caesura.profiles import PARTS, profile
+from caesura.views.run_report import losses, profile_table
 from hw.contract.job import COUNTERS
 from hw.contract.params import preset
 from hw.image.image import Image, ImageMeta, JobInfo, LayerInfo

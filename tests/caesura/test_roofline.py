@@ -2,7 +2,7 @@
 
 import pytest
 
-from caesura.roofline import Roofline, layer_roofline, network_roofline
+from caesura.profiles import Roofline, layer_roofline, network_roofline
 from hw.contract.job import COUNTERS
 from hw.contract.params import preset
 from hw.image.image import LayerInfo

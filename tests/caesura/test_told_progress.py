@@ -6,7 +6,8 @@ import pytest
 
 import caesura
 from benchmarks.report import run_bench
-from caesura import api, progress
+from caesura import api
+from caesura.views import progress
 from examples.digits import MODEL
 from sim.model.bus import ModelBus
 from tests.system.command import caesura_command

@@ -13,6 +13,10 @@ _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
 _PATH = re.compile(rf"(?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]")
 _QUOTED = re.compile(r"`([^`\n]+)`")
+_NAME = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+(?=(?:\(.*\))?$)")
+_BLOCK = re.compile(r"^```.*?^```$|(?:^ {4}.*\n)+", re.MULTILINE | re.DOTALL)
+_IMPORT = re.compile(r"^\s*from ([\w.]+) import ([\w, ]+)", re.MULTILINE)
+_RUN = re.compile(r"python -m ([\w.]+)")
 
 
 def pages() -> list[str]:
@@ -33,8 +37,27 @@ def links(page: str) -> list[str]:
 
 
 def paths(page: str) -> set[str]:
-    """Files and folders of the project that a page names in code style."""
-    return {quoted for quoted in _QUOTED.findall(text_of(page)) if _PATH.fullmatch(quoted)}
+    """Files and folders of the project that a page names, in code style or in a block of code or output."""
+    quoted = {one for one in _QUOTED.findall(text_of(page)) if _PATH.fullmatch(one)}
+    blocks = (re.findall(rf"(?<![\w/.-]){_PATH.pattern}", block) for block in _blocks(page))
+    return quoted.union(*blocks)
+
+
+def names(page: str) -> set[str]:
+    """What a page calls by its dotted name: modules of the project, and what is in them."""
+    quoted = (_NAME.match(one) for one in _QUOTED.findall(text_of(page)))
+    found = {
+        match[0] for match in quoted if match and match[0].rpartition(".")[2] not in ("h", "json", "py", "rdl", "toml")
+    }
+    for block in _blocks(page):
+        found |= {f"{module}.{name.strip()}" for module, told in _IMPORT.findall(block) for name in told.split(",")}
+        found |= set(_RUN.findall(block))
+    return {name for name in found if name.split(".")[0] in FOLDERS}
+
+
+def _blocks(page: str) -> list[str]:
+    """Blocks of code and of output."""
+    return _BLOCK.findall((ROOT / page).read_text())
 
 
 def anchors(page: str) -> set[str]:

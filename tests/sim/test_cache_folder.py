@@ -17,7 +17,7 @@ import caesura
 from benchmarks.workloads.cache import cached
 from caesura import cli
 from caesura.duration_store import DurationStore
-from caesura.lengths.kernel_files import KernelFiles
+from caesura.lengths.kernel_source import KernelFiles
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.step_object import StepObject
 from hw.contract.params import preset

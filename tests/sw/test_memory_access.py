@@ -4,7 +4,7 @@ import pytest
 
 import caesura
 from benchmarks.workloads import workload
-from caesura.inputs import random_samples
+from caesura.samples import random_samples
 from sw.runtime.job_groups import job_groups
 from sw.runtime.reference import durations
 

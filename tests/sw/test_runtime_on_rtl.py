@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.workloads import workload
-from caesura.inputs import random_samples
+from caesura.samples import random_samples
 from compiler.backend.options import Options
 from compiler.compile import compile_model
 from hw.contract.isa import INSN_BYTES

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.workloads import workload
-from caesura.inputs import random_samples
+from caesura.samples import random_samples
 from compiler import golden
 from compiler.backend.options import Options
 from compiler.compile import compile_model

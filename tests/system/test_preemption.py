@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.workloads import workload
-from caesura.inputs import random_samples
+from caesura.samples import random_samples
 from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build

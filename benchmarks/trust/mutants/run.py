@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 
-from benchmarks.rows import Row, Target
+from benchmarks.figures import Row, Target
 from benchmarks.trust.campaign import sources
 from benchmarks.trust.mutants.all_mutants import MUTANTS
 from benchmarks.trust.mutants.hunt import FOUND, SURVIVED, CleanRuns, Verdict, hunt

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.ledger import file_digests
-from benchmarks.ledger.file_digests import MODELS, file_digest, named
+from benchmarks.ledger.file_digests import MODELS, file_digest, front_digests, front_names, located, named
 
 SOURCE = '''"""About it."""
 
@@ -73,3 +73,46 @@ def test_models_that_are_not_here_are_no_change(project, tmp_path, monkeypatch):
 def test_files_of_nobody_have_no_name(tmp_path):
     assert named(tmp_path / "elsewhere.py") is None
     assert named(file_digests.ROOT / "hw" / "soc.py") == "hw/soc.py"
+
+
+STUB = "from .one import a as a, b as b\nfrom .two import c as c\nfrom . import below as below\n"
+
+
+@pytest.fixture
+def front(project):
+    """The stub of a front with two modules and a package behind it."""
+    room = project / "room"
+    (room / "below").mkdir(parents=True)
+    for name in ("one.py", "two.py", "below/__init__.py"):
+        (room / name).write_text("")
+    (room / "__init__.pyi").write_text(STUB)
+    return room / "__init__.pyi"
+
+
+def test_names_of_a_front_are_those_of_modules_that_ran(front):
+    found = front_digests("room/__init__.pyi", {"room/one.py", "room/below/__init__.py", "room/__init__.py"})
+    assert {(one.path, one.content) for one in found} == {
+        ("room/__init__.pyi:a", "room/one.py"), ("room/__init__.pyi:b", "room/one.py"),
+        ("room/__init__.pyi:below", "room/below/__init__.py"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("b as b", "b as b, d as d", []),  # it offers more
+        ("import c as c", "import c as c, e as e", []),
+        (", b as b", "", []),  # and less: who used b has changed
+        ("from .one import a as a, b as b", "from .one import a as a\nfrom .two import b as b", ["b"]),
+        ("from .one", "from .three", ["a", "b"]),
+    ],
+)
+def test_a_front_changes_where_a_name_leads_elsewhere(front, old, new, changed):
+    before = front_digests("room/__init__.pyi", {"room/one.py", "room/two.py"})
+    front.write_text(STUB.replace(old, new))
+    assert [one.path for one in before if not one.holds] == [f"room/__init__.pyi:{name}" for name in changed]
+
+
+def test_names_of_the_fronts_lead_to_files():
+    names = front_names("sw/driver/__init__.pyi") | front_names("caesura/__init__.pyi")
+    assert names["Device"] and all(located(path).is_file() for path in names.values())

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from caesura.lengths.kernel_files import KernelFiles, read_kernels
+from caesura.lengths.kernel_source import KernelFiles, read_kernels
 from hw.contract.params import preset
 from hw.image.image import ImageError
 from hw.image.kernel_attributes import KernelAttributes

@@ -9,10 +9,9 @@ import pytest
 from rich.console import Console
 
 from caesura.api import UsageError
-from caesura.scenario.bar_chart import Bar, chart
-from caesura.scenario.command import scenario_command
+from caesura.commands.scenario import scenario
 from caesura.scenario.outcome import CpuRun, LayerRun, Outcome
-from caesura.scenario.outcome_chart import outcome_chart
+from caesura.scenario.outcome_chart import Bar, chart, outcome_chart
 from caesura.scenario.runner import run_scenario
 from sim.synthetic.machine import StateMove
 from sim.trace import Span
@@ -35,7 +34,7 @@ def layer(model, engine, start, end):
 
 def test_the_driving_scenario(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "105")
-    scenario_command(SCENARIOS / "driving.toml", ["fcfs"], None, "queue_time", (), False, None, draw=True)
+    scenario(SCENARIOS / "driving.toml", ["fcfs"], chart=True)
     out = capsys.readouterr().out
     assert "P perception, L plan, p parse on the CPU, d dump, r restore; time in ms" in out
     engine = "".join(re.findall(r"^engine 0 +(.*)$", out, re.M))
@@ -45,7 +44,7 @@ def test_the_driving_scenario(monkeypatch, capsys):
 
 
 def test_every_policy_has_its_own(capsys):
-    scenario_command(SCENARIOS / "driving.toml", ["fcfs", "sjf"], None, "queue_time", (), False, None, draw=True)
+    scenario(SCENARIOS / "driving.toml", ["fcfs", "sjf"], chart=True)
     out = capsys.readouterr().out
     assert out.index("fcfs:") < out.index("sjf:") and out.count("P perception") == 2
 
@@ -53,9 +52,7 @@ def test_every_policy_has_its_own(capsys):
 @pytest.mark.parametrize("form", [{"as_csv": True}, {}])
 def test_it_is_for_people(form):
     with pytest.raises(UsageError, match="--chart"):
-        scenario_command(
-            SCENARIOS / "driving.toml", ["fcfs"], None, "queue_time", (), not form, None, draw=True, **form
-        )  # fmt: skip
+        scenario(SCENARIOS / "driving.toml", ["fcfs"], as_json=not form, chart=True, **form)
 
 
 def test_a_device_is_drawn_from_its_timeline():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from caesura.api import UsageError
+from caesura.commands.scenario import scenario
 from caesura.scenario import load_scenario
-from caesura.scenario.command import scenario_command
 from caesura.scenario.runner import backend_of
 
 ROOT = Path(__file__).parents[3]
@@ -19,13 +19,13 @@ def test_a_policy_of_ones_own_beside_others(tmp_path, capsys):
     mine = shutil.copy(ROOT / "examples" / "policies" / "least_memory.py", tmp_path / "mine.py")
     policies = ["fcfs", f"{mine}:LeastMemory", "idle_time"]
     file = SCENARIOS / "mixed_reality.toml"
-    scenario_command(file, policies, None, "queue_time", (), True, None)
+    scenario(file, policies, as_json=True)
     results = json.loads(capsys.readouterr().out)
     assert [one["policy"] for one in results] == policies
-    scenario_command(file, policies, None, "queue_time", (), False, None)
+    scenario(file, policies)
     assert "LeastM" in capsys.readouterr().out
     with pytest.raises(UsageError, match="one --policy"):
-        scenario_command(file, policies, None, "queue_time", (), False, tmp_path / "trace.json")
+        scenario(file, policies, trace=tmp_path / "trace.json")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_file_without_the_policy(tmp_path, content, message):
     if content is not None:
         path.write_text(content)
     with pytest.raises(UsageError, match=message):
-        scenario_command(SCENARIOS / "driving.toml", [f"{path}:Edf"], None, "queue_time", (), True, None)
+        scenario(SCENARIOS / "driving.toml", [f"{path}:Edf"], as_json=True)
 
 
 def test_the_backend_follows_from_the_models():

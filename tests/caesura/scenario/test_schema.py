@@ -49,6 +49,8 @@ def test_layers_are_repeated_and_depend_on_the_one_before():
         (minimal(streams=stream(stages=[{"model": "m", "announced": True}])), r"stages\.0: has model and announced"),
         (minimal(streams=stream() * 2), "two streams have the same name"),
         (minimal(models={"m": {}}), r"models\.m: describes nothing; give layers, onnx or workload"),
+        (minimal(models={"m": {"onnx": "m", "options": {"ordre": ""}}}), "'ordre' is no option of the compiler; known"),
+        (minimal(models={"m": {"onnx": "m", "options": {"engines": 1}}}), r"models\.m: has options engines; machine"),
         (minimal(models={"m": {"layers": [{"compute": -1}]}}), r"layers\.0\.compute: .*equal to 0, not -1"),
         (minimal(models={"m": {"layers": [{"compute": 1, "after": [0]}]}}), "layer 0 comes after 0, which is not an"),
         (minimal(machine={"memory": 5}, models={"m": {"layers": [{"compute": 1, "bytes": 6}]}}), "machine.memory is 5"),

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from caesura.scenario.outcome import LayerRun, Outcome
+from caesura.scenario.outcome import LayerRun, Outcome, spans
 from caesura.scenario.runner import run_scenario
-from caesura.scenario.timeline import spans
 from sim.synthetic.machine import StateMove
 from sim.trace import trace_events
 

@@ -14,13 +14,11 @@ import pytest
 from dask.distributed import LocalCluster
 from rich.console import Console
 
-from caesura.scenario.dependencies import dependencies_digest
+from caesura.commands.sweep import sweep_table, to_terminal
 from caesura.sweep import run
 from caesura.sweep.measure import measure
-from caesura.sweep.run import run_sweep
+from caesura.sweep.run import Store, dependencies_digest, run_sweep
 from caesura.sweep.spec import SweepError, load_sweep
-from caesura.sweep.store import Store
-from caesura.sweep.table import sweep_table, to_terminal
 from tests.support.networks import DIGITS
 from tests.support.web_pages import loads
 

@@ -3,8 +3,8 @@
 import pytest
 
 import caesura
-from caesura.inputs import random_samples
 from caesura.latency import halt_bound
+from caesura.samples import random_samples
 from compiler.backend.options import Options
 from compiler.compile import compile_model
 from hw.contract.assembly import assemble

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.accuracy_cases import random_cases, whole_networks
 from benchmarks.accuracy_runs import compare
-from caesura.inputs import random_samples
+from caesura.samples import random_samples
 from compiler.compile import compile_model
 from hw.contract.params import preset
 

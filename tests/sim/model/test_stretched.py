@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caesura
-from caesura import inputs
+from caesura import samples as inputs
 from hw.contract.bus import HostCosts
 from hw.contract.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
 from hw.contract.params import preset

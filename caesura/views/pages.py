@@ -1,0 +1,102 @@
+"""Makes the pages that ``--report`` writes: of an inference, of a scenario under a policy, of a bench."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from caesura.profiles import profile
+from caesura.scenario.outcome import Outcome, spans
+from caesura.views.bench import bench_table
+from caesura.views.charts import bench_figures, latencies, layer_cycles, memory_plot, timeline
+from caesura.views.page import heading, paragraph, table, write_page
+from caesura.views.run_report import RunReport, layer_table
+from caesura.views.tables import Column, ColumnTable, table_of
+from caesura.views.timeline import run_spans
+from hw.image import Image
+from sim import InstructionRun
+from sw.driver import HandledInterrupt
+
+#: Columns of the layers' table; where the cycles were lost is in the plot above it.
+_SHOWN = ("name", "kind", "macs", "cycles", "bound", "reached", "lost")
+_METRICS = (
+    "requests", "makespan", "antt", "stp", "fairness", "sla_violation_rate", "compute_utilisation",
+    "access_utilisation", "preemptions", "switch_time", "host_time",
+)  # fmt: skip
+_TIMES = ("mean", "p50", "p90", "p99", "max")
+
+
+def write_run_page(
+    path: Path,
+    report: RunReport,
+    image: Image,
+    runs: Sequence[InstructionRun],
+    interrupts: Sequence[HandledInterrupt] = (),
+) -> None:
+    """Write the page of the first sample of ``report``; ``runs``: when units worked, if that was recorded."""
+    stats = report.stats[0]
+    where = profile(image, stats.jobs)
+    params = image.params
+    facts: list[tuple[str, Any]] = [
+        ("cycles on the accelerator", stats.cycles), ("latency in cycles, the host's part included", stats.latency),
+        ("of that steps on the CPU", stats.host), ("MACs", stats.macs),
+        ("utilisation of the MAC peak", f"{stats.utilisation:.1%}"), ("MACs per cycle at the peak", params.macs),
+        ("roofline, cycles", round(where.total.bound.cycles)), ("limited by", where.total.bound.limit),
+        ("instructions", len(image.code) // 64), ("bytes of weights", len(image.weights)),
+        ("bytes of LV2 in use", image.meta.lv2_bytes), ("cancellation points", len(image.meta.cancel_points)),
+    ]  # fmt: skip
+    check = [] if report.check is None else [paragraph(report.check.summary())]
+    host = [paragraph(f"on the CPU: {step}") for step in report.host_steps]
+    drawn = [replace(span, kind=span.name) for span in run_spans([stats], runs, interrupts)]
+    lines = "Jobs by engine, and when units worked." if runs else "Jobs by engine; --units adds a line for each unit."
+    parts = [
+        heading(f"{report.model} on {report.preset} ({report.backend})", 1),
+        paragraph(f"Inputs: {report.inputs}."), *check, *host,
+        table(table_of("", ("", ">"), facts)),
+        heading("Timeline"), paragraph(f"{lines} Drag to zoom, turn the wheel, reset with the arrow."), timeline(drawn),
+        heading("Layers: cycles by cause, and the roofline"),
+        paragraph("Peak is what the multiply-accumulates take at the peak rate; all else is a loss, by its cause."),
+        layer_cycles(where), table(layer_table(where.layers, where.total).only(*_SHOWN)),
+        heading("LV2 over time"),
+        paragraph("Tensors that are still needed, weight windows from the start of their load on; dashed: all of LV2."),
+        memory_plot(stats.jobs, params.lv2_bytes),
+    ]  # fmt: skip
+    write_page(path, f"{report.model} on {report.preset}", parts)
+
+
+def write_scenario_page(path: Path, result: Mapping[str, Any], outcome: Outcome) -> None:
+    """Write the page of a run of a scenario: its ``result`` as ``caesura scenario --json`` prints it, and what
+    happened."""
+    unit = result["time_unit"]
+    title = f"{result['scenario']} under {result['policy']} ({result['backend']})"
+    streams = [
+        {**stream, **{key: stream["turnaround"].get(key) for key in _TIMES}, "late": stream["sla_violation_rate"]}
+        for stream in result["streams"]
+    ]
+    columns = [Column("name", "stream"), Column("requests"), Column("alone", unit=unit)]
+    columns += [*(Column(key, unit=unit) for key in _TIMES), Column("late")]
+    parts = [
+        heading(title, 1),
+        *(paragraph(f"Note: {note}") for note in result["notes"]),
+        table(table_of("", ("metric", ">value"), [(name.replace("_", " "), result[name]) for name in _METRICS])),
+        heading("Timeline"),
+        paragraph("Layers by engine. Drag to zoom, turn the wheel, reset with the arrow."),
+        timeline(spans(outcome, unit)),
+        heading("Latency"),
+        paragraph("Which share of a stream's requests ended within a time, from arrival to end."),
+        latencies(outcome.frames, unit), table(ColumnTable("", columns, streams)),
+    ]  # fmt: skip
+    write_page(path, title, parts)
+
+
+def write_bench_page(path: Path, result: Mapping[str, Any]) -> None:
+    """Write the page of a benchmark's ``result``, as ``caesura bench --json`` prints it."""
+    title = f"{result['bench']} on {result['preset']} ({result['backend']})"
+    figures = bench_table(result["rows"]).without("ok", "skipped", "explanation")
+    parts: list[Any] = [heading(title, 1), paragraph(f"Caesura {result['version']}.")]
+    for unit in dict.fromkeys(row["unit"] for row in result["rows"]):
+        parts += [
+            heading(f"Figures in {unit}"),
+            bench_figures([row for row in result["rows"] if row["unit"] == unit], unit),
+        ]
+    write_page(path, title, [*parts, heading("All figures"), table(figures)])

@@ -1,0 +1,54 @@
+"""Tables for terminals: numbers stay whole where there is little room."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from caesura.views.contents import show_params
+from caesura.views.tables import table_of
+from caesura.views.terminal import tell
+from hw.contract.params import preset
+
+
+def _lines(renderable, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_numbers_are_never_shortened(width):
+    heads = ("layer", "kind", ">MACs", ">cycles", ">utilisation")
+    numbers = [("1,253,683,200", "2,938,839", "83.3%"), ("7", "12,345", "0.1%")]
+    names = ("a very long name of a region + and another one + more", "[b]short[/b]")
+    rows = [(name, "convolution+addition+table+softmax", *row) for name, row in zip(names, numbers, strict=True)]
+    printed = _lines(table_of("layers", heads, rows).rich(), width)
+    assert all(number in printed for row in numbers for number in row)
+    assert max(map(len, printed.splitlines())) <= width
+    assert "[b]" in printed, "a name is no markup"
+    assert "…" in printed, "the first column has forty characters at most"
+
+
+def test_parameters_in_sixty_columns():
+    printed = _lines(show_params(preset("base")), 60)
+    assert f"{preset('base').dram_bytes:,}" in printed
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_many_numbers_make_a_wide_table_and_names_stay(width):
+    heads = ("policy", *(f">{name}" for name in "abcdefghij"))
+    numbers = [f"{10**index:,}" for index in range(10)]
+    rows = table_of("", heads, [("least_memory", *numbers)]).rich()
+    console = Console(file=io.StringIO(), width=width)
+    console.print(rows, crop=False)
+    printed = console.file.getvalue()
+    assert all(f" {number} " in printed for number in numbers) and "least_" in printed
+
+
+def test_a_pipe_has_room(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    row = ("a layer of a name with forty characters.", "convolution " * 10, 1_253_683_200)
+    tell(table_of("", ("layer", "kind", ">MACs"), [row]).rich())
+    printed = capsys.readouterr().out
+    assert "forty characters." in printed and ("convolution " * 10).strip() in printed
