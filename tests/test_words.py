@@ -25,7 +25,7 @@ inner interconnect interfaces interrupt joined latency layout least length libra
 made matrix measure measurements memory metrics mismatch missed mode move multiplied multipliers narrow native need
 nest netlist next no normalise not object of on open options origin other out output ownership pad parameter partition
 pending periodic permute picture piece pipeline pixel pointwise poisson pool prepare priority private problem process
-product progress quantise read real realign recipe recovery register registry release repeated report reservation
+product progress quantise read real realign recipe recovery register registry release repeated report
 reset reshape robin role round rule runtime schema search separated sequence served serving setup shortest show side
 signature simulators sink situation slave slice sliding softmax space state status stop storage store strided
 structure surroundings synchronised table terminal text timeout tolerant toolchain top trace traffic tree uncut

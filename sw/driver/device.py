@@ -21,8 +21,8 @@ from sw.driver.models.model_job import JobResult, ModelJob
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.ownership import Ownership
 from sw.driver.preempt.halting import HaltRecord
-from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.preemption import Preemption, UpcomingJobs
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.engine_queue import RING_LOG2, EngineQueue
 from sw.driver.queues.events import EventPool

@@ -2,16 +2,14 @@
 **Cancellation points**)."""
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
-from sw.runtime.blame import Blamed, blaming
 from sw.runtime.next_jobs import next_jobs
-from sw.runtime.preemption_mechanism import Mechanism, Situation
+from sw.runtime.preemption_mechanism import Mechanism, Situation, situation
 from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import Request
+from sw.runtime.request import Blamed, Request, blaming
 from sw.runtime.request_steps import RequestSteps
 from sw.runtime.rules import Rules
-from sw.runtime.situation import situation
 from sw.runtime.spans import SpanLog
 from sw.runtime.switching import Switching
 from sw.runtime.waiting_requests import WaitingRequests

@@ -7,21 +7,18 @@ from contextlib import suppress
 
 from hw.contract.isa import Segment
 from sw.driver import Device
-from sw.driver.preempt.operation import StateTransfer
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.job import JobState
 from sw.runtime import scheduler
-from sw.runtime.blame import Blamed, blaming
-from sw.runtime.estimates import Estimates
-from sw.runtime.forecast import Forecast
+from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import JobGroup, reference_duration
-from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
-from sw.runtime.request import Request, State
+from sw.runtime.request import Blamed, Request, State, blaming
 from sw.runtime.rules import Rules
-from sw.runtime.scheduler import LayerScheduler, PolicyFailed
+from sw.runtime.scheduler import LayerGraph, LayerScheduler, PolicyFailed
 
 
 class PriorityLevel:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from hw.contract.job import Fault
 from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
 from sw.driver.errors import SupervisorFault, SupervisorTimeout
-from sw.driver.preempt.operation import StateTransfer
-from sw.runtime.blame import Blamed
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
-from sw.runtime.request import Request
+from sw.runtime.request import Blamed, Request
 from sw.runtime.spans import SpanLog
 from sw.runtime.waiting_requests import WaitingRequests
 

@@ -1,15 +1,16 @@
-"""Defines a request to the run time: one inference, as a future."""
+"""Defines a request to the run time: one inference, as a future, and whose error an exception is."""
 
 import asyncio
 import enum
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy.typing as npt
 
 from hw.image import StepInfo
-from sw.driver import DriverError, JobResult, LoadedModel
+from sw.driver import DeviceFault, DeviceTimeout, DriverError, JobResult, LoadedModel
 from sw.runtime.job_groups import JobGroup, job_groups
 from sw.runtime.model_data import Arrays, ModelData
 from sw.runtime.stats import StepOnCpu
@@ -243,3 +244,23 @@ class Request:
         if state not in _NEXT[self.state]:
             raise RuntimeError(f"request {self.number} is {self.state.value} and cannot become {state.value}")
         self.state = state
+
+
+class Blamed(Exception):
+    """Says that ``error`` is that of ``request`` alone."""
+
+    def __init__(self, request: Request, error: Exception) -> None:
+        super().__init__(f"request {request.number}: {error}")
+        self.request, self.error = request, error
+
+
+@contextmanager
+def blaming(request: Request) -> Iterator[None]:
+    """Blame ``request`` alone for errors. Faults and time-outs of the device pass: they say themselves whose they
+    are."""
+    try:
+        yield
+    except (Blamed, DeviceFault, DeviceTimeout):
+        raise
+    except Exception as error:
+        raise Blamed(request, error) from error

@@ -8,10 +8,8 @@ from typing import Self
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
 from sw.runtime import reference
-from sw.runtime.blame import blaming
-from sw.runtime.cpu_steps import CpuSteps
 from sw.runtime.deadlines import Deadlines
-from sw.runtime.estimates import Estimates
+from sw.runtime.forecast import Estimates
 from sw.runtime.group_run import GroupRun
 from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
@@ -20,13 +18,12 @@ from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import Inputs, Request, State
-from sw.runtime.request_source import RequestSource
-from sw.runtime.request_steps import RequestSteps
+from sw.runtime.request import Inputs, Request, State, blaming
+from sw.runtime.request_steps import CpuSteps, RequestSteps
 from sw.runtime.rules import Rules
 from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
-from sw.runtime.waiting_requests import WaitingRequests
+from sw.runtime.waiting_requests import RequestSource, WaitingRequests
 from sw.runtime.wake_ups import WakeUps
 
 HISTORY = 1000  #: requests, and other things of the past, that a run time remembers unless told otherwise

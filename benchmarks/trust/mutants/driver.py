@@ -59,7 +59,7 @@ DRIVER = (
         "T", _RESIDUE,
     ),
     Mutant(
-        "S11", "a completion is taken for that of any job", "sw/driver/queues/completion.py",
+        "S11", "a completion is taken for that of any job", "sw/driver/queues/job.py",
         'if (entry["job_id"], entry["index"]) == expected and ', "if ",
         "P2", ("faults",),
     ),

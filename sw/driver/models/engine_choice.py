@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from hw.image import Image
 from sw.driver.errors import DriverError
-from sw.driver.memory.footprint import engines_of
+from sw.driver.memory.ranges import engines_of
 
 
 def engines_needed(image: Image) -> int:

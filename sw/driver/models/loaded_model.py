@@ -9,12 +9,10 @@ from hw.contract.bus import Bus
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, IsaError, Segment
 from hw.image import Image, PortInfo, TensorInfo, window_weights
 from sw.driver.errors import DriverError
-from sw.driver.limits import BODY, body_limits
+from sw.driver.limits import BODY, body_limits, code_limits
 from sw.driver.memory.placement import ImagePlacement, relocate
 from sw.driver.memory.ranges import Range
-from sw.driver.memory.weight_windows import predecessors
-from sw.driver.models.code_limits import code_limits
-from sw.driver.models.edge_waits import EdgeWaits
+from sw.driver.models.job_order import EdgeWaits, predecessors
 from sw.driver.queues.events import EventLease
 from sw.driver.queues.job import EventCount, JobWork
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from hw.contract.job import COUNTERS
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.traffic import DramTraffic
-from sw.driver.queues.job import DeviceJob
+from sw.driver.queues.job import DeviceJob, DramTraffic
 
 
 @dataclass(frozen=True)

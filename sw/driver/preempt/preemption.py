@@ -11,20 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from hw.image import CancelPoint
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
-from sw.driver.memory.footprint import LV2, footprint
-from sw.driver.memory.lv2_windows import choose_windows
-from sw.driver.memory.ranges import Range
+from sw.driver.memory.placement import choose_windows
+from sw.driver.memory.ranges import LV2, Range, footprint
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_job import ModelJob
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.halting import Halting, HaltRecord
-from sw.driver.preempt.live_state import Live, clean_ranges, dirty_ranges, first_live, prefetched_windows
-from sw.driver.preempt.operation import StateTransfer
-from sw.driver.preempt.reservation import dump_reserve
 from sw.driver.preempt.staging import split
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.driver.preempt.supervisor import Supervisor
-from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.driver.preempt.suspension import Suspension
+from sw.driver.preempt.suspended_tasks import SuspendedTasks, dump_reserve
+from sw.driver.preempt.suspension import Live, Suspension, clean_ranges, dirty_ranges, first_live, prefetched_windows
 from sw.driver.preempt.transfers import Transfers
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.job_queues import JobQueues

@@ -8,12 +8,10 @@ from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.ranges import Range, overlap
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.traffic import DramTraffic
-from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
-from sw.driver.preempt.operation import CopyResult, Effects, StateTransfer
-from sw.driver.preempt.program import MAX_INSTRUCTIONS
+from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT, MAX_INSTRUCTIONS
+from sw.driver.preempt.state_transfer import CopyResult, Effects, StateTransfer
 from sw.driver.queues.events import EventPool
-from sw.driver.queues.job import DeviceJob, JobWork
+from sw.driver.queues.job import DeviceJob, DramTraffic, JobWork
 from sw.driver.queues.job_queues import JobQueues
 
 CODE_BYTES = 32 * 1024  #: DRAM for programs of each engine, several of which fit

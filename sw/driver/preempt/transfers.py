@@ -9,17 +9,13 @@ from hw.contract.isa import Insn, Op
 from hw.contract.spaces import Space
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, NotSuspendable, OutOfMemory
 from sw.driver.limits import copy_limit
-from sw.driver.memory.footprint import LV2, Footprint
-from sw.driver.memory.ranges import Range, normalise, subtract
+from sw.driver.memory.ranges import LV2, Footprint, Range, normalise, subtract
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_job import ModelJob
 from sw.driver.models.model_jobs import ModelJobs
-from sw.driver.preempt.copies import SLOT_BYTES, reload
-from sw.driver.preempt.dump import Dump
-from sw.driver.preempt.operation import Effects, StateTransfer
-from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
-from sw.driver.preempt.restore import Restore
+from sw.driver.preempt.copies import MAX_INSTRUCTIONS, SLOT_BYTES, Program, reload
 from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
+from sw.driver.preempt.state_transfer import Dump, Effects, Restore, StateTransfer
 from sw.driver.preempt.supervisor import Supervisor
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
 from sw.driver.preempt.suspension import DirtyRange, Suspension

@@ -1,13 +1,52 @@
-"""Holds all that the driver knows of a job in one record, from when it is made until it has ended or is lost."""
+"""Describes the job of one engine: one record from when it is made until it has ended or is lost, the descriptor that
+the engine reads, and what its completion says."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hw.contract.job import JOB, JOB_MAGIC, JobFlag
+from hw.contract.job import JOB, JOB_MAGIC, Fault, FaultUnit, JobFlag
 from hw.image import CancelPoint
 from sw.driver.errors import DeviceFault, DeviceTimeout, FaultRecord
+
+
+@dataclass(frozen=True)
+class DmaTraffic:
+    """Says what one DMA did for one job. ``bytes``: read from the source; ``busy``: cycles with an instruction in
+    progress; ``stalled``: of these, cycles in which a memory held data up."""
+
+    bytes: int = 0
+    busy: int = 0
+    stalled: int = 0
+
+    def __add__(self, other: "DmaTraffic") -> "DmaTraffic":
+        return DmaTraffic(self.bytes + other.bytes, self.busy + other.busy, self.stalled + other.stalled)
+
+
+@dataclass(frozen=True)
+class DramTraffic:
+    """Holds all that one job moved between DRAM and LV2.
+
+    ``ahead``: loads of its prologue, while earlier jobs computed; ``loads`` and ``stores``: of its body.
+    """
+
+    ahead: DmaTraffic
+    loads: DmaTraffic
+    stores: DmaTraffic
+
+    @classmethod
+    def of(cls, counters: Mapping[str, int]) -> "DramTraffic":
+        """Return the traffic that counters by the names of ``hw.contract.job.COUNTERS`` tell."""
+        parts = ("prologue", "ld2", "st2")
+        return cls(*(DmaTraffic(*(counters[f"{p}_{what}"] for what in ("bytes", "busy", "stalled"))) for p in parts))
+
+    @property
+    def total(self) -> DmaTraffic:
+        """Return loads, stores and the prologue's loads together. They overlap in time, so ``busy`` may exceed the
+        duration of the job."""
+        return self.ahead + self.loads + self.stores
+
 
 EventCount = tuple[int, int]  #: a hardware event, and the count that it has to reach
 _WORD = 1 << 32
@@ -143,3 +182,19 @@ def describe(job: DeviceJob) -> Descriptor:
     if job.prologue and work.prologue_pc is not None:
         flags |= JobFlag.PROLOGUE
     return Descriptor(job.id, flags, work.body_pc, job.window_after, work)
+
+
+def checked(entry: dict[str, int], job: DeviceJob, address: int) -> dict[str, int]:
+    """Return the completion of ``job``; if it is not that, or says what none can, return a BUS fault of the job."""
+    expected = job.id, job.place & 0xFFFFFFFF
+    if (entry["job_id"], entry["index"]) == expected and entry["status"] in Fault.__members__.values():
+        return entry
+    damaged = {"status": int(Fault.BUS), "unit": int(FaultUnit.RING), "pc": 0, "address": address & 0xFFFFFFFF}
+    return {**entry, **damaged, "job_id": expected[0], "index": expected[1]}
+
+
+def fault_record(engine: int, *, status: int, unit: int, job_id: int, pc: int, address: int) -> FaultRecord:
+    """Return a :class:`FaultRecord` of raw numbers; numbers without a name stay readable."""
+    code = Fault(status) if status in Fault.__members__.values() else Fault.NONE
+    name = FaultUnit(unit).name if unit in FaultUnit.__members__.values() else f"unit {unit}"
+    return FaultRecord(engine, code, name, job_id, pc, address)

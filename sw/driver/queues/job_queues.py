@@ -7,10 +7,9 @@ from hw.contract.bus import Bus
 from hw.contract.job import COMPLETION, JOB
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError
 from sw.driver.memory.allocator import Allocator
-from sw.driver.queues.completion import fault_record
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.interrupt_wait import HandledInterrupt, InterruptWait, never
-from sw.driver.queues.job import DeviceJob, JobState, Party
+from sw.driver.queues.job import DeviceJob, JobState, Party, fault_record
 from sw.driver.queues.overdue import OverdueJobs, allowed
 from sw.driver.queues.registers import RegisterAccess
 

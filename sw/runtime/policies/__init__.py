@@ -19,15 +19,11 @@ from sw.runtime.policies.contract import (
     Release,
 )
 from sw.runtime.policies.deadline import Deadline
-from sw.runtime.policies.earliest_finish import EarliestFinish
 from sw.runtime.policies.fcfs import Fcfs
-from sw.runtime.policies.idle_time import Idle, IdleTime, idle_times
-from sw.runtime.policies.idle_time_tolerant import IdleTimeTolerant
+from sw.runtime.policies.idle_time import Idle, IdleTime, IdleTimeTolerant, idle_times
+from sw.runtime.policies.placement import EarliestFinish, QueueTime, RoundRobinQueues, ShortestQueue
 from sw.runtime.policies.prema import Prema
-from sw.runtime.policies.queue_time import QueueTime
 from sw.runtime.policies.round_robin import RoundRobin
-from sw.runtime.policies.round_robin_queues import RoundRobinQueues
-from sw.runtime.policies.shortest_queue import ShortestQueue
 from sw.runtime.policies.sjf import ShortestJobFirst
 
 __all__ = [

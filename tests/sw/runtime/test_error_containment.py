@@ -77,7 +77,7 @@ def test_an_order_policy_that_raises_ends_one_request(method):
 
 @pytest.mark.parametrize("method", ["place", "executed"])
 def test_a_placement_policy_that_raises_ends_one_request(method):
-    from sw.runtime.policies.queue_time import QueueTime
+    from sw.runtime.policies.placement import QueueTime
 
     calls = []
 

@@ -10,11 +10,9 @@ import pytest
 from hw.contract.params import preset
 from sw.driver import Device
 from sw.driver.memory.allocator import Allocator
-from sw.driver.models.traffic import DmaTraffic, DramTraffic
-from sw.driver.preempt.dump import Dump
-from sw.driver.preempt.operation import CopyResult
+from sw.driver.preempt.state_transfer import CopyResult, Dump
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.driver.queues.job import DeviceJob, JobState, JobWork
+from sw.driver.queues.job import DeviceJob, DmaTraffic, DramTraffic, JobState, JobWork
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
