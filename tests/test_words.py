@@ -16,7 +16,7 @@ PLAIN = re.findall(
     """
 accelerator access addend addition address allocator alone annealing arbiter area assembly attention band bar base
 beam bench bits box branch build by bytes cache caesura call cells chain change channel chart cheader check choice
-choose clear client closed code collector column combinational combinations combine comma command compile const
+choose client closed code collector column combinational combinations combine comma command compile const
 constant contained content context contract control copy cost cut cycles data datapath decode defer delay dependencies
 design died digest dimension disagreement division docgen document duplicate dynamic earliest edge element emit end
 error estimate exact excerpt export expressions failed family fetch field file fill finish first fit flag flat

@@ -14,7 +14,6 @@ from .limits import BODY as BODY
 from .memory.allocator import Allocator as Allocator
 from .memory.ranges import LV2 as LV2, MemoryId as MemoryId, engines_of as engines_of, row_bytes as row_bytes
 from .models.loaded_model import LoadedModel as LoadedModel
-from .models.model_job import JobResult as JobResult, ModelJob as ModelJob
 from .models.model_jobs import SUBMIT_ACCESSES as SUBMIT_ACCESSES
 from .preempt.copies import (
     MAX_INSTRUCTIONS as MAX_INSTRUCTIONS,
@@ -33,4 +32,9 @@ from .queues.engine_queue import (
     SERVE_ACCESSES as SERVE_ACCESSES,
 )
 from .queues.interrupt_wait import LOOK_AFTER as LOOK_AFTER, HandledInterrupt as HandledInterrupt
-from .queues.job import DmaTraffic as DmaTraffic, DramTraffic as DramTraffic
+from .queues.job import (
+    DeviceJob as DeviceJob,
+    DmaTraffic as DmaTraffic,
+    DramTraffic as DramTraffic,
+    JobResult as JobResult,
+)

@@ -7,7 +7,7 @@ the host's own, all of one tenant, and pay nothing as long as there are no other
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hw.contract.isa import INSN_BYTES, SEGMENTS, Insn, Lv0Space, Lv0View, Op, Segment
 from hw.contract.params import SocParams
@@ -18,7 +18,8 @@ from sw.driver.memory.placement import ImagePlacement
 from sw.driver.memory.ranges import Range, accumulator_bytes
 from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.queues.job import DeviceJob, JobState, JobWork
+from sw.driver.queues.descriptor import Descriptor
+from sw.driver.queues.job import DeviceJob, JobState
 from sw.driver.queues.job_queues import JobQueues
 
 _RUN = 4096  #: bytes of one run
@@ -54,14 +55,6 @@ def engine_program(params: SocParams) -> bytes:
         program += fill(Op.LD0, params.pes * size, fields)
     program += fill(Op.LD0, 4 * params.out_channels * params.lv0_acc_rows, {"space": int(Lv0Space.ACC)})
     return b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
-
-
-@dataclass(eq=False, kw_only=True)
-class ClearingJob(DeviceJob):
-    """Is a job that clears memories for ``model``: windows in LV2, or those of its engine."""
-
-    model: LoadedModel
-    windows: bool
 
 
 class Scrubber:
@@ -106,7 +99,7 @@ class Scrubber:
     def taken_off(self, engine: int, jobs: Sequence[DeviceJob], there: LoadedModel | None) -> None:
         """Note that these jobs were taken off an engine; those that clear something are queued anew where they are
         needed. ``there`` is the model that has data in its memories, None if none of the jobs had begun."""
-        for job in (job for job in jobs if isinstance(job, ClearingJob)):
+        for job in (job for job in jobs if job.party is self):
             job.state = JobState.LOST
             self._engines[engine] = _UNKNOWN if there is None else there.tenant
 
@@ -139,7 +132,7 @@ class Scrubber:
 
     def _clear(self) -> bool:
         """Return whether no job that clears windows is queued."""
-        return not any(isinstance(job, ClearingJob) and job.windows for job in self._queues.jobs)
+        return not any(job.party is self and job.work.segments[Segment.LV2][1] for job in self._queues.jobs)
 
     # -- DRAM ------------------------------------------------------------------------------------------------
     def clear_dram(self, placement: ImagePlacement, tenant: str | None) -> None:
@@ -158,25 +151,25 @@ class Scrubber:
             self._queues.bus.write_mem(address, bytes(self._dram.of_one_user(address)), charge=False)
 
     # -- as party of the jobs (``Party``) --------------------------------------------------------------------
-    def ended(self, job: ClearingJob, completion: dict[str, int]) -> None:
+    def ended(self, job: DeviceJob, completion: dict[str, int]) -> None:
         """Note that the memory is clear."""
 
-    def fault_of(self, job: ClearingJob, record: FaultRecord) -> SupervisorFault:
+    def fault_of(self, job: DeviceJob, record: FaultRecord) -> SupervisorFault:
         """Return the error, which says for whom memory was to be cleared; a later job will clear it."""
         self.faulted.add(job.engine)
-        return SupervisorFault(replace(record, job=f"a job that {self.describe(job)}"), [job.model])
+        return SupervisorFault(replace(record, job=f"a job that {self.describe(job)}"), job.models)
 
-    def overdue(self, job: ClearingJob, message: str) -> SupervisorTimeout:
+    def overdue(self, job: DeviceJob, message: str) -> SupervisorTimeout:
         """Return the error, which says for whom memory was to be cleared; a later job will clear it."""
         self.faulted.add(job.engine)
-        return SupervisorTimeout(f"a job that {message}", [job.model])
+        return SupervisorTimeout(f"a job that {message}", job.models)
 
-    def lost(self, engine: int, jobs: Sequence[ClearingJob]) -> None:
+    def lost(self, engine: int, jobs: Sequence[DeviceJob]) -> None:
         """Note that the engine was reset before a job had cleared it: the next job clears it again."""
         self._engines[engine] = _UNKNOWN
         self.faulted.discard(engine)
 
-    def describe(self, job: ClearingJob) -> str:
+    def describe(self, job: DeviceJob) -> str:
         """Return the job as text."""
         return "clears memories for another tenant"
 
@@ -195,10 +188,9 @@ class Scrubber:
         some of the first ``lv2`` of LV2."""
         segments = (code, *[(0, 0)] * (SEGMENTS - 1))
         segments = (*segments[: Segment.LV2], (0, lv2), *segments[Segment.LV2 + 1 :])
-        work = JobWork(segments, copy_limit(cleared), _TAG)
-        job = ClearingJob(self._queues.new_id(), engine, work, self, interrupt=True, model=model, windows=lv2 > 0)
+        work = Descriptor(segments, copy_limit(cleared), _TAG)
         self.cleared += 1
-        self._queues.engines[engine].add(job)
+        self._queues.engines[engine].add(DeviceJob(self._queues.new_id(), engine, work, self, (model,), interrupt=True))
         self._queues.ring_doorbells()
 
 

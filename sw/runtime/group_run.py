@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from sw.driver import JobResult, ModelJob
+from sw.driver import DeviceJob, JobResult
 from sw.runtime.job_groups import JobGroup
 from sw.runtime.request import Request
 from sw.runtime.scheduler import Decision
@@ -19,7 +19,7 @@ class GroupRun:
     decision: Decision
     decided: int
     left: deque[int]  #: indices of jobs not queued yet
-    jobs: list[ModelJob] = field(default_factory=list)  #: those that were queued, until all have ended
+    jobs: list[DeviceJob] = field(default_factory=list)  #: those that were queued, until all have ended
     results: list[JobResult] = field(default_factory=list)
     idle: tuple[float, float] = (0.0, 0.0)  #: measured: of compute and of memory access, before and within it
     stopped: list[int] = field(default_factory=list)  #: when its preempted bodies had begun or gone on, about

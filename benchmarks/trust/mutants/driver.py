@@ -37,13 +37,13 @@ DRIVER = (
         "P2", ("exchange",),
     ),
     Mutant(
-        "S7", "a restore is short by 8 bytes", f"{_PREEMPT}restore.py",
+        "S7", "a restore is short by 8 bytes", f"{_PREEMPT}state_transfer.py",
         "load(program, Spill(r.memory, r.start, r.size, r.copy)",
         "load(program, Spill(r.memory, r.start, max(1, r.size - 8), r.copy)",
         "P2", ("exchange",),
     ),
     Mutant(
-        "S8", "the last row of accumulators is lost if it is not whole", f"{_PREEMPT}live_state.py",
+        "S8", "the last row of accumulators is lost if it is not whole", f"{_PREEMPT}suspension.py",
         "-(-(live.offset + live.size) // row) * row)", "(live.offset + live.size) // row * row)",
         "P2", ("exchange",),
     ),
@@ -71,8 +71,8 @@ DRIVER = (
     ),
     Mutant(
         "S13", "a model with requests may be unloaded", "sw/driver/device.py",
-        "        if model.users:\n            raise DriverError(",
-        "        if model.users and not model.loaded:\n            raise DriverError(",
+        "            if model.users:\n                raise DriverError(",
+        "            if model.users and not model.loaded:\n                raise DriverError(",
         "P4", ("storms",),
     ),
     Mutant(
@@ -87,7 +87,7 @@ DRIVER = (
         "P2", ("exchange",),
     ),
     Mutant(
-        "S16", "what a restore brings back counts as the weights that were there", f"{_PREEMPT}restore.py",
+        "S16", "what a restore brings back counts as the weights that were there", f"{_PREEMPT}state_transfer.py",
         "return [*super().written(copy_job), *((r.start, r.end) for r in copy_job.ranges if r.memory == LV2)]",
         "return super().written(copy_job)",
         "T", ("exchange",),

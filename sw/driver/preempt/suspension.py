@@ -13,9 +13,8 @@ from hw.image import CancelPoint, LiveRange
 from sw.driver.errors import DriverError, NotSuspendable
 from sw.driver.memory.ranges import LV2, Footprint, MemoryId, Range, intersect, normalise, overlap, row_bytes, subtract
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.model_job import ModelJob
 from sw.driver.preempt.halting import HaltRecord
-from sw.driver.queues.job import JobState
+from sw.driver.queues.job import DeviceJob, JobState
 
 
 @dataclass(eq=False)
@@ -56,11 +55,11 @@ class Suspension:
 
     engines: tuple[int, ...]
     halts: dict[int, HaltRecord]
-    queues: dict[int, list[ModelJob]]
+    queues: dict[int, list[DeviceJob]]
     models: list[LoadedModel]  #: whose jobs are in it
     dirty: list[DirtyRange]
     clean: list[CleanRange]
-    windows: dict[ModelJob, Range]  #: prefetched weights by job, intact in LV2
+    windows: dict[DeviceJob, Range]  #: prefetched weights by job, intact in LV2
     sent: int  #: cycle at which the pause was sent
     announced: int = 0  #: cycle at which all stopped jobs were queued again
     areas: list[int] = field(default_factory=list)  #: DRAM blocks that hold copies
@@ -127,7 +126,7 @@ class Suspension:
             for start, end in intersect([(c.start, c.end)], self.lost_clean)
         ]
 
-    def reloads(self, engine: int) -> tuple[ModelJob, list[Insn]] | None:
+    def reloads(self, engine: int) -> tuple[DeviceJob, list[Insn]] | None:
         """Return the halted job and its reload instructions, if the engine's own memories were overwritten."""
         point = self.points.get(engine)
         if point is None or engine not in self.stale or not point.reload:
@@ -212,7 +211,7 @@ def clean_ranges(lives: Iterable[Live], dirty: Iterable[DirtyRange]) -> list[Cle
     return result
 
 
-def prefetched_windows(jobs: Sequence[ModelJob], loaded: int) -> dict[ModelJob, Range]:
+def prefetched_windows(jobs: Sequence[DeviceJob], loaded: int) -> dict[DeviceJob, Range]:
     """Return the weight windows that hold what jobs need whose body has not begun, by job: the loader, whose
     RING_LOADED is ``loaded``, had filled them, or they were intact before."""
     windows = {}
