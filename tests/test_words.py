@@ -23,13 +23,13 @@ error estimate exact excerpt export expressions failed family fetch field file f
 float flop flow fold foreign form found frontend function functional geometry greedy handle heap held importer info
 inner interconnect interfaces interrupt joined latency layout least length library limits link lite log loop lower
 made matrix measure measurements memory metrics mismatch missed mode move multiplied multipliers narrow native need
-nest netlist next no normalise not object of on open options origin other out output ownership pad parameter partition
+nest netlist no normalise not object of on open options origin other out output ownership pad parameter partition
 pending periodic permute picture piece pipeline pixel pointwise poisson pool prepare priority private problem process
 product progress quantise read real realign recipe recovery register registry release repeated report
 reset reshape robin role round rule runtime schema search separated sequence served serving setup shortest show side
 signature simulators sink situation slave slice sliding softmax space state status stop storage store strided
 structure surroundings synchronised table terminal text timeout tolerant toolchain top trace traffic tree uncut
-unsupported until ups usage use value variation vector verify view visible wait wake waveforms way why width work
+unsupported until usage use value variation vector verify view visible wait waveforms way why width work
 worst write written
 """,
 )

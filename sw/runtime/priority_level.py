@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from hw.contract.isa import Segment
-from sw.driver import Device
+from sw.driver import Device, LoadedModel
 from sw.driver.preempt.state_transfer import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.job import JobState
 from sw.runtime import scheduler
 from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.group_run import GroupRun
-from sw.runtime.job_groups import JobGroup, reference_duration
+from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
 from sw.runtime.request import Blamed, Request, State, blaming
@@ -257,6 +257,23 @@ class PriorityLevel:
                 begin = max([run.decided, self._resumed, self._measured.last_end([halt.engine]), *ends])
                 run.stopped.append(begin)
                 self._measured.computed(halt.engine, halt.cycle - begin)
+
+    def next_jobs(self) -> list[tuple[LoadedModel, int]]:
+        """Return the next job of each request that is not on an engine, for what it finds in LV2: of a layer that is
+        queued in part the next one, otherwise the first of the table.
+
+        Also of requests that have others queued: these may end before the engines halt.
+        """
+        begun = {run.request.number: run.left[0] for run in self.groups.values() if run.jobs and run.left}
+        lefts = [(request, self._jobs_left(request)) for request in self.requests]
+        return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
+
+    def _jobs_left(self, request: Request) -> list[int]:
+        runs = [run for run in self.groups.values() if run.request is request]
+        known = {job for run in runs for job in set(run.group.jobs) - set(run.left)} | {r.job for r in request.results}
+        steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
+        jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
+        return [job for job in jobs if job not in known]
 
     def resume(self) -> tuple[int, StateTransfer | None]:
         """Go back to the engines, where the level stood. Return the cycle from which its stopped jobs are queued again,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from hw.image import StepInfo
 from sw.driver import Device
 from sw.runtime.group_run import GroupRun
-from sw.runtime.priorities import Priorities
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import CpuStep, Request
 from sw.runtime.stats import StepOnCpu
+from sw.runtime.waiting_requests import RuntimeState
 
 
 @dataclass
@@ -43,16 +43,16 @@ class CpuSteps:
         request.cpu_steps.append(StepOnCpu(tuple(step.outputs), step.reason, ended.begin, self.device.bus.cycle))
 
 
-@dataclass
 class RequestSteps:
     """Takes the started requests of one run time on, and adds what has ended to its ``groups``. ``end`` is told of a
     request whose last step has ended, or failed."""
 
-    priorities: Priorities
-    groups: deque[GroupRun]
-    cpu: CpuSteps
-    recovery: Recovery
-    end: Callable[[Request, Exception | None], None]
+    def __init__(
+        self, state: RuntimeState, groups: deque[GroupRun], recovery: Recovery,
+        end: Callable[[Request, Exception | None], None],
+    ) -> None:  # fmt: skip
+        self._priorities, self._cpu = state.priorities, CpuSteps(state.device)
+        self._groups, self._recovery, self._end = groups, recovery, end
 
     def enter(self, request: Request) -> None:
         """Run host steps that are next; open the next step of the accelerator, or end the request."""
@@ -63,46 +63,46 @@ class RequestSteps:
                 try:
                     self._open(request)
                 except Exception as error:
-                    self.recovery.fail(request, error)
+                    self._recovery.fail(request, error)
                 return
             if step.kind == "host":
                 try:
-                    self.cpu.begin(request, step)
+                    self._cpu.begin(request, step)
                 except Exception as error:  # onnxruntime's exceptions have no common base of their own
-                    self.priorities.ended(request)
-                    self.end(request, error)
+                    self._priorities.ended(request)
+                    self._end(request, error)
                 return
             request.step += 1
-        self.priorities.ended(request)
-        self.end(request, None)
+        self._priorities.ended(request)
+        self._end(request, None)
 
     def _open(self, request: Request) -> None:
-        level = self.priorities.level_of(request)
+        level = self._priorities.level_of(request)
         assert level is not None
         level.open(request)
 
     def end_cpu_steps(self) -> None:
         """Go on with requests whose step on the CPU has ended."""
-        for level in self.priorities:
-            for request in self.cpu.ended(level.requests):
+        for level in self._priorities:
+            for request in self._cpu.ended(level.requests):
                 try:
-                    self.cpu.store(request)
+                    self._cpu.store(request)
                 except Exception as error:  # the step gave what the model has no place for
-                    self.recovery.fail(request, error)
+                    self._recovery.fail(request, error)
                     continue
                 request.step += 1
                 self.enter(request)
 
     def advance_all(self) -> None:
         """Take what has ended, and go on with requests whose step has."""
-        for level in self.priorities:
+        for level in self._priorities:
             level.collect()
-            self.groups += level.finished
+            self._groups += level.finished
             level.finished.clear()
             while level.failed:
                 request, error = level.failed.pop()
                 if not request.done():
-                    self.recovery.fail(request, error)
+                    self._recovery.fail(request, error)
             for request in [r for r in level.requests if r.on_cpu is None and not level.busy(r)]:
                 request.step += 1
                 request.groups_ended = 0

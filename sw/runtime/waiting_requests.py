@@ -3,12 +3,14 @@
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from sw.driver import Device
 from sw.runtime.priorities import Priorities
 from sw.runtime.request import Request
 from sw.runtime.rules import Rules
+from sw.runtime.spans import SpanLog
 from sw.runtime.switching import Switching
 
 
@@ -202,3 +204,16 @@ class WaitingRequests:
 
     def _next_cycle(self) -> int | None:
         return None if self.source is None else self.source.next_cycle()
+
+
+@dataclass(frozen=True)
+class RuntimeState:
+    """Holds what the parts of one run time work on: requests that have started (``priorities``) and ``waiting`` ones,
+    switches between them, and the log of what has happened."""
+
+    device: Device
+    rules: Rules
+    priorities: Priorities
+    switching: Switching
+    waiting: WaitingRequests
+    log: SpanLog

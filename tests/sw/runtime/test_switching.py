@@ -120,13 +120,13 @@ class Scene:
             for layer in model.image.meta.layers:
                 layer.estimated_compute = 20_000
         self.pauses = []
-        suspend = device.preemption.suspend
+        suspend = device.suspend
 
         def watched(*arguments, **options):
             self.pauses.append(device.bus.cycle)
             return suspend(*arguments, **options)
 
-        device.preemption.suspend = watched
+        device.suspend = watched
         self.long = self.runtime.submit(long, X)
         arrival = device.bus.cycle + delay
         self.urgent = self.runtime.submit(urgent, X, priority=1, arrival=arrival, announced=announced)
