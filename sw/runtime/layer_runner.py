@@ -15,7 +15,7 @@ Owner = TypeVar("Owner")
 Layer = TypeVar("Layer")
 
 
-class Executor(Protocol):
+class LayerExecutor(Protocol):
     """Executes layers that were decided on. When they load, compute and end it tells the scheduler and the
     :class:`LayerRunner`."""
 
@@ -79,7 +79,7 @@ class LayerRunner(Generic[Owner, Layer]):
         """Forget what there is of ``owner``, of which nothing is queued."""
         self.steps = {number: step for number, step in self.steps.items() if step.owner is not owner}
 
-    def turn(self, executor: Executor, interrupted: Callable[[], bool] = never) -> None:
+    def turn(self, executor: LayerExecutor, interrupted: Callable[[], bool] = never) -> None:
         """Decide on what ``executor`` has room for. Between two decisions it is asked whether the host was
         ``interrupted``; then the rest is for a later turn. Raises ``PolicyFailed``."""
         while self.scheduler.open_chains and executor.room() and not interrupted():
@@ -94,7 +94,7 @@ class LayerRunner(Generic[Owner, Layer]):
                         self._take(executor, self.scheduler.decide(executor.now()))
             executor.push()
 
-    def _take(self, executor: Executor, decision: Decision | None) -> None:
+    def _take(self, executor: LayerExecutor, decision: Decision | None) -> None:
         assert decision is not None
         step = self.steps[decision.chain.number]
         step.undecided, step.running = step.undecided - 1, step.running + 1
@@ -123,7 +123,7 @@ class LayerRunner(Generic[Owner, Layer]):
         return over
 
 
-class WholeSteps(LayerScheduler):
+class StepScheduler(LayerScheduler):
     """Gives steps whole, in the order in which they were opened. Where no two could be next, nothing is chosen, and
     nothing is forecast."""
 

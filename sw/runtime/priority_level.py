@@ -12,7 +12,7 @@ from sw.driver.queues.job import JobState
 from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
-from sw.runtime.layer_runner import LayerRunner, WholeSteps
+from sw.runtime.layer_runner import LayerRunner, StepScheduler
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
 from sw.runtime.request import Blamed, Request, State, blaming
@@ -40,7 +40,7 @@ class PriorityLevel:
         engines = device.params.engines if rules.placed else 1
         self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
         self._chooses = rules.placed or not rules.whole
-        self._scheduler = WholeSteps() if not self._chooses else LayerScheduler(
+        self._scheduler = StepScheduler() if not self._chooses else LayerScheduler(
             rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
             duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
         )  # fmt: skip
@@ -109,7 +109,7 @@ class PriorityLevel:
         """Return whether there is something to decide on as soon as a loader gets to what is queued."""
         return bool(self._scheduler.open_chains)
 
-    # -- as executor of the layers that are decided on (``Executor``) ------------------------------------------
+    # -- as executor of the layers that are decided on (``LayerExecutor``) ------------------------------------------
     def now(self) -> float:
         """Return the cycle of the device."""
         return self._device.bus.cycle
