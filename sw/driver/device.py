@@ -11,9 +11,8 @@ from hw.contract.job import COUNTERS
 from hw.image import Image
 from sw.driver.errors import DriverError
 from sw.driver.limits import BODY
-from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.allocator import Allocator, WindowPool
 from sw.driver.memory.placement import place, relocate
-from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.engine_choice import check_engines, choose_engines, engines_needed
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.lv2_use import Lv2Use, lv2_use

@@ -13,10 +13,9 @@ from hw.contract.isa import INSN_BYTES, SEGMENTS, Insn, Lv0Space, Lv0View, Op, S
 from hw.contract.params import SocParams
 from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.limits import copy_limit
-from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.allocator import Allocator, WindowPool
 from sw.driver.memory.placement import ImagePlacement
 from sw.driver.memory.ranges import Range, accumulator_bytes
-from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.descriptor import Descriptor
 from sw.driver.queues.job import DeviceJob, JobState

@@ -1,12 +1,12 @@
 from . import metrics as metrics, reference as reference
 from .forecast import Estimates as Estimates, Forecast as Forecast
-from .group_run import GroupRun as GroupRun
 from .layer_runner import LayerExecutor as LayerExecutor, LayerRunner as LayerRunner
 from .model_data import InputError as InputError, by_name as by_name, to_array as to_array
 from .preemption_mechanism import Mechanism as Mechanism, Situation as Situation, choose as choose
 from .reference import durations as durations, measured as measured
 from .request import (
     DeadlineMissed as DeadlineMissed,
+    GroupRun as GroupRun,
     Inputs as Inputs,
     Request as Request,
     RequestCancelled as RequestCancelled,

@@ -10,12 +10,11 @@ from sw.driver.preempt.state_transfer import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.job import JobState
 from sw.runtime.forecast import Estimates, Forecast
-from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
 from sw.runtime.layer_runner import LayerRunner, StepScheduler
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
-from sw.runtime.request import Blamed, Request, State, blaming
+from sw.runtime.request import Blamed, GroupRun, Request, State, blaming
 from sw.runtime.rules import Rules
 from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, PolicyFailed
 

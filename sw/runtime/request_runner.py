@@ -10,7 +10,6 @@ from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
 from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime import reference
 from sw.runtime.forecast import Estimates
-from sw.runtime.group_run import GroupRun
 from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
 from sw.runtime.model_data import ModelData
@@ -18,7 +17,7 @@ from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import Inputs, Request, State, blaming
+from sw.runtime.request import GroupRun, Inputs, Request, State, blaming
 from sw.runtime.request_steps import RequestSteps
 from sw.runtime.rules import Rules
 from sw.runtime.spans import RunSpan, SpanLog

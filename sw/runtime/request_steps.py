@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from hw.image import StepInfo
 from sw.driver import Device
-from sw.runtime.group_run import GroupRun
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import CpuStep, Request
+from sw.runtime.request import CpuStep, GroupRun, Request
 from sw.runtime.stats import StepOnCpu
 from sw.runtime.waiting_requests import RuntimeState
 

@@ -26,7 +26,7 @@ DRIVER = (
         "T", _RESIDUE,
     ),
     Mutant(
-        "S5", "what a dump passes through LV2 belongs to who was there", "sw/driver/memory/window_pool.py",
+        "S5", "what a dump passes through LV2 belongs to who was there", "sw/driver/memory/allocator.py",
         "user = piece.tenant if {piece.tenant} == passing else _SEVERAL", "user = piece.tenant",
         "T", _RESIDUE,
     ),
@@ -64,7 +64,7 @@ DRIVER = (
         "P2", ("faults",),
     ),
     Mutant(
-        "S12", "weights that were overwritten count as there", "sw/driver/memory/window_pool.py",
+        "S12", "weights that were overwritten count as there", "sw/driver/memory/allocator.py",
         "kept = [p for p in self._pieces if p.tenant == tenant and (p.where, p.digest) in mine]",
         "kept = [p for p in self._pieces if p.digest is not None]",
         "T", ("storms",),

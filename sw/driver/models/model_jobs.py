@@ -4,8 +4,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
+from sw.driver.memory.allocator import WindowPool
 from sw.driver.memory.ranges import Range
-from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job import DeviceJob, JobResult, JobState
