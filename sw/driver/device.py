@@ -126,7 +126,7 @@ class Device:
             chosen = choose_engines(image, engines, used, self.params.engines)
             placement = place(image, self.dram, self.lv2, self._shared_weights(image, like))
             undo.callback(placement.release, self.dram, self.lv2)
-            self.scrubber.clear_dram(placement, tenant)
+            self.scrubber.clear_dram(placement.dram_blocks, tenant)
             code = relocate(image, placement.segments)
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
             undo.callback(self.events.release, events)

@@ -14,7 +14,6 @@ from hw.contract.params import SocParams
 from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.limits import copy_limit
 from sw.driver.memory.allocator import Allocator, WindowPool
-from sw.driver.memory.placement import ImagePlacement
 from sw.driver.memory.ranges import Range, accumulator_bytes
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.descriptor import Descriptor
@@ -134,19 +133,19 @@ class Scrubber:
         return not any(job.party is self and job.work.segments[Segment.LV2][1] for job in self._queues.jobs)
 
     # -- DRAM ------------------------------------------------------------------------------------------------
-    def clear_dram(self, placement: ImagePlacement, tenant: str | None) -> None:
-        """Clear what is given to a model of ``tenant`` before it is written: an earlier driver, which nobody closed,
-        may have left something there. What :meth:`forget` has cleared is cleared again."""
+    def clear_dram(self, blocks: Sequence[int], tenant: str | None) -> None:
+        """Clear ``blocks``, which are given to a model of ``tenant``, before they are written: an earlier driver, which
+        nobody closed, may have left something there. What :meth:`forget` has cleared is cleared again."""
         if self._inherited or tenant is not None:
-            self._clear_blocks(placement)
+            self._clear_blocks(blocks)
 
     def forget(self, model: LoadedModel) -> None:
         """Clear the DRAM of ``model``, which is unloaded."""
-        self._clear_blocks(model.placement)
+        self._clear_blocks(model.placement.dram_blocks)
 
-    def _clear_blocks(self, placement: ImagePlacement) -> None:
+    def _clear_blocks(self, blocks: Sequence[int]) -> None:
         """Clear DRAM behind the back of simulated time, as models are written, but not what another model shares."""
-        for address in placement.dram_blocks:
+        for address in blocks:
             self._queues.bus.write_mem(address, bytes(self._dram.of_one_user(address)), charge=False)
 
     # -- as party of the jobs (``Party``) --------------------------------------------------------------------

@@ -22,7 +22,7 @@ DRIVER = (
     ),
     Mutant(
         "S4", "the DRAM of an unloaded model is not cleared", _SCRUB,
-        "        self._clear_blocks(model.placement)\n", "        pass\n",
+        "        self._clear_blocks(model.placement.dram_blocks)\n", "        pass\n",
         "T", _RESIDUE,
     ),
     Mutant(
