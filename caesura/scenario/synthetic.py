@@ -1,7 +1,6 @@
 """Runs scenarios on the synthetic machine."""
 
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -21,6 +20,7 @@ from sw.runtime import (
     Forecast,
     LayerChain,
     LayerGraph,
+    LayerRunner,
     LayerScheduler,
     Mechanism,
     Situation,
@@ -42,17 +42,14 @@ class SyntheticRunner:
 
 @dataclass
 class _OpenRun:
-    """Describes a run of a model. ``done`` happens when its last layer has ended; ``begun``: its layers are
-    scheduled."""
+    """Describes a run of a model. ``done`` happens when its last layer has ended."""
 
     run: ModelRun
     done: simpy.Event
-    left: int  #: layers
-    begun: bool = False
 
 
 class SyntheticExecutor:
-    """Joins the synthetic machine and a layer scheduler that decides as the machine reports what happens.
+    """Is the synthetic machine as the executor of a layer runner, which decides as the machine reports what happens.
 
     A ``ModelExecutor`` whose ticks are the scenario's units.
     """
@@ -62,7 +59,6 @@ class SyntheticExecutor:
     def __init__(self, scenario: Scenario, policies: Policies) -> None:
         machine = scenario.machine
         self.env = simpy.Environment()
-        self._per_decision = machine.layers_per_decision
         self._at_arrival, self._preemptive = policies.at_arrival, machine.preemption is not None
         self._switch = None if machine.preemption is None else SwitchCost(**machine.preemption.model_dump())
         self._machine = SyntheticMachine(
@@ -81,6 +77,10 @@ class SyntheticExecutor:
             by_priority=self._preemptive,
             graphs={n: LayerGraph(m.dependencies, _blocks(m)) for n, m in scenario.models.items() if m.layers},
         )
+        self._decision_seconds: list[float] = []
+        self._layers = LayerRunner[_OpenRun, LayerCost](
+            self._scheduler, self._decision_seconds, machine.layers_per_decision
+        )
         self._runs: list[_OpenRun] = []  #: all, by number of the chain that the scheduler has of each
         self._announced: dict[ModelRun, int] = {}  #: runs that have not been submitted
         self._declined: list[int] = []  #: runs that wait for less urgent ones to end
@@ -90,7 +90,6 @@ class SyntheticExecutor:
         self._last_load = 0.0
         self._last_end = [0.0] * machine.engines
         self._ended: list[LayerRun] = []
-        self._decision_seconds: list[float] = []
 
     # -- runs of models --------------------------------------------------------------------------------------
     def announce(self, run: ModelRun, delay: float) -> None:
@@ -104,20 +103,20 @@ class SyntheticExecutor:
         """Submit a run as ``ModelExecutor`` describes it."""
         number = self._announced.pop(run, None)
         number = self._add(run) if number is None else number
-        if not self._runs[number].begun:
+        if number not in self._layers.steps:  # it was not switched to ahead
             self._begin_or_wait(number)
         return self._runs[number].done
 
     def _add(self, run: ModelRun) -> int:
-        self._runs.append(_OpenRun(run, self.env.event(), len(self._truth[run.model])))
+        self._runs.append(_OpenRun(run, self.env.event()))
         return len(self._runs) - 1
 
     def _begin(self, number: int, arrival: float) -> None:
         """Schedule the layers of a run from now on; none loads before ``arrival``."""
         run = self._runs[number].run
-        self._runs[number].begun = True
-        self._scheduler.open(LayerChain(number, run.model, arrival, run.priority, run.frame.deadline))
-        self._decide()
+        chain = LayerChain(number, run.model, arrival, run.priority, run.frame.deadline)
+        self._layers.open(chain, self._runs[number], self._truth[run.model])
+        self._layers.turn(self)
 
     def run(self, served: simpy.Event) -> None:
         """Let time pass as ``ModelExecutor`` describes it."""
@@ -150,7 +149,7 @@ class SyntheticExecutor:
     def _choice(self, number: int, notice: float) -> Mechanism | None:
         """Return what to do about less urgent runs for one that arrives in ``notice``, by the same rule as on a device;
         None if none is in its way. On several engines the first that would be free counts."""
-        below = max((run.run.priority for run in self._runs if run.begun and run.left), default=0)
+        below = max((step.owner.run.priority for step in self._layers.steps.values()), default=0)
         if self._switch is None or self._runs[number].run.priority <= below:
             return None
         waits = [sum(map(self._left, self._machine.on_chip(e))) for e in range(len(self._machine.compute_busy))]
@@ -162,25 +161,21 @@ class SyntheticExecutor:
     def _left(self, job: SyntheticJob) -> float:
         """Return the estimated time that the request of ``job``, the latest that has begun, needs until its end."""
         model, now = self._records[job].model, self.env.now
-        next_layer = len(self._truth[model]) - self._runs[job.request].left
+        next_layer = len(self._truth[model]) - self._layers.steps[job.request].left
         elapsed = 0.0 if job.start is None or job.end is not None else now - job.start
         return max(0.0, self._estimates.remaining(model, next_layer) - elapsed)
 
-    # -- decisions -------------------------------------------------------------------------------------------
-    def _decide(self) -> None:
-        """Schedule while the loader has nothing to do, or at once what is placed on arrival or more urgent."""
-        while self._scheduler.open_chains and self._may_decide():
-            for _ in range(self._per_decision):
-                begin = time.perf_counter()
-                decision = self._scheduler.decide(self.env.now)
-                self._decision_seconds.append(time.perf_counter() - begin)
-                if decision is None:
-                    break
-                self._queue(decision)
-                while self._scheduler.committed and (decision := self._scheduler.decide(self.env.now)) is not None:
-                    self._queue(decision)
+    # -- as executor of the layers that are decided on (``sw.runtime.LayerExecutor``) --------------------------------
+    def now(self) -> float:
+        """Return the simulated time."""
+        return self.env.now
 
-    def _may_decide(self) -> bool:
+    def think(self) -> None:
+        """Decide in no time."""
+
+    def room(self) -> bool:
+        """Return whether the loader has nothing to do, or something would go ahead of all that it has: what is placed
+        on arrival, or more urgent."""
         backlog = self._machine.backlog
         if self._at_arrival or not backlog:
             return True
@@ -188,17 +183,22 @@ class SyntheticExecutor:
             return False
         return max(r.priority for r in self._scheduler.open_chains) > max(job.priority for job in backlog)
 
-    def _queue(self, decision: Decision) -> None:
+    def push(self) -> None:
+        """Leave it to the machine, which begins with what it has as soon as it can."""
+
+    def take(self, decision: Decision) -> None:
+        """Give a layer to the machine."""
         chain, layer, now = decision.chain, decision.layer, self.env.now
-        cost = self._truth[chain.model][layer]
+        step = self._layers.steps[chain.number]
+        cost = step.layers[layer]
         after = [self._jobs[chain.number, earlier] for earlier in decision.after]
         job = SyntheticJob(
             len(self._jobs), chain.number, layer, decision.engine, *cost[:3], priority=chain.priority, after=after,
-            jobs=len(self._truth[chain.model]), earliest=chain.arrival,
+            jobs=len(step.layers), earliest=chain.arrival,
         )  # fmt: skip
         self._jobs[decision.key], self._decisions[job] = job, decision
         self._records[job] = LayerRun(
-            self._runs[chain.number].run.frame.stream, chain.model, layer, decision.engine, now, now,
+            step.owner.run.frame.stream, chain.model, layer, decision.engine, now, now,
             decision.passed_over, decision.candidates, decision.start, decision.idle,
         )  # fmt: skip
         self._machine.submit(job)
@@ -210,7 +210,7 @@ class SyntheticExecutor:
         record = self._records[job]
         record.idle = record.idle[0], self.env.now - max(self._last_load, record.decided)
         self._scheduler.load_started(self._decisions[job], self.env.now)
-        self._decide()
+        self._layers.turn(self)
 
     def load_ended(self, job: SyntheticJob) -> None:
         """Correct the estimate of the load."""
@@ -235,12 +235,10 @@ class SyntheticExecutor:
         record.end, record.preempted = now, job.preempted
         record.load_start, record.load_end = job.load_start or 0.0, job.load_end or 0.0
         self._last_end[job.engine] = now
-        self._scheduler.ended(self._decisions[job], now, compute=job.compute)
+        over = self._layers.ended(self._decisions[job], now, compute=job.compute)
         self._ended.append(record)
-        run = self._runs[job.request]
-        run.left -= 1
-        if not run.left:
-            run.done.succeed()
+        if over:
+            self._runs[job.request].done.succeed()
             waiting, self._declined = self._declined, []
             for number in sorted(waiting, key=lambda waits: -self._runs[waits].run.priority):
                 self._begin_or_wait(number)

@@ -12,14 +12,17 @@ from .errors import (
 )
 from .limits import BODY as BODY
 from .memory.allocator import Allocator as Allocator
-from .memory.footprint import LV2 as LV2, MemoryId as MemoryId, engines_of as engines_of, row_bytes as row_bytes
+from .memory.ranges import LV2 as LV2, MemoryId as MemoryId, engines_of as engines_of, row_bytes as row_bytes
 from .models.loaded_model import LoadedModel as LoadedModel
-from .models.model_job import JobResult as JobResult, ModelJob as ModelJob
 from .models.model_jobs import SUBMIT_ACCESSES as SUBMIT_ACCESSES
-from .models.traffic import DmaTraffic as DmaTraffic, DramTraffic as DramTraffic
-from .preempt.copies import Spill as Spill, StagingBuffer as StagingBuffer, save as save
+from .preempt.copies import (
+    MAX_INSTRUCTIONS as MAX_INSTRUCTIONS,
+    Program as Program,
+    Spill as Spill,
+    StagingBuffer as StagingBuffer,
+    save as save,
+)
 from .preempt.halting import RECORD_ACCESSES as RECORD_ACCESSES, HaltRecord as HaltRecord
-from .preempt.program import MAX_INSTRUCTIONS as MAX_INSTRUCTIONS, Program as Program
 from .preempt.staging import LV2_COPY as LV2_COPY, PRIVATE_COPY as PRIVATE_COPY, STAGE_BYTES as STAGE_BYTES
 from .preempt.suspension import Suspension as Suspension
 from .queues.engine_queue import (
@@ -29,3 +32,9 @@ from .queues.engine_queue import (
     SERVE_ACCESSES as SERVE_ACCESSES,
 )
 from .queues.interrupt_wait import LOOK_AFTER as LOOK_AFTER, HandledInterrupt as HandledInterrupt
+from .queues.job import (
+    DeviceJob as DeviceJob,
+    DmaTraffic as DmaTraffic,
+    DramTraffic as DramTraffic,
+    JobResult as JobResult,
+)

@@ -1,7 +1,7 @@
 """Defines the device driver: everything a host does with one SoC, above ``hw.contract.bus.Bus`` alone."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Literal
 
@@ -9,24 +9,22 @@ from hw.contract.bus import Bus
 from hw.contract.isa import Segment
 from hw.contract.job import COUNTERS
 from hw.image import Image
-from sw.driver.errors import DeviceTimeout, DriverError
+from sw.driver.errors import DriverError
 from sw.driver.limits import BODY
-from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.allocator import Allocator, WindowPool
 from sw.driver.memory.placement import place, relocate
-from sw.driver.memory.window_pool import WindowPool
-from sw.driver.models.engine_choice import check_engines, engines_needed, least_used
+from sw.driver.models.engine_choice import check_engines, choose_engines, engines_needed
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.lv2_use import Lv2Use, lv2_use
-from sw.driver.models.model_job import JobResult, ModelJob
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.ownership import Ownership
-from sw.driver.preempt.halting import HaltRecord
-from sw.driver.preempt.operation import StateTransfer
-from sw.driver.preempt.preemption import Preemption, UpcomingJobs
+from sw.driver.preempt.preemption import Preemption
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.engine_queue import RING_LOG2, EngineQueue
 from sw.driver.queues.events import EventPool
-from sw.driver.queues.interrupt_wait import HandledInterrupt, never
+from sw.driver.queues.interrupt_wait import HandledInterrupt
+from sw.driver.queues.job import DeviceJob
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.queues.registers import RegisterAccess, identify
 from sw.driver.scrub import Scrubber
@@ -55,6 +53,13 @@ class Device:
         self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
         self._loads = 0
+        # What these parts do, they do for whoever has the device.
+        queues, preemption = self.queues, self.preemption
+        self.collect, self.poll, self.look = self.jobs.collect, queues.poll, queues.look
+        self.patience, self.refuse_overdue = queues.patience, queues.refuse_overdue
+        self.pause, self.go_on, self.suspend = preemption.pause, preemption.halting.go_on, preemption.suspend
+        self.admit, self.resume, self.drop = preemption.admit, preemption.resume, preemption.drop
+        self.abandon, self.recover, self.settle = preemption.abandon, preemption.recover, preemption.transfers.settle
 
     def close(self) -> None:
         """Close the bus. Whatever uses the device from then on gets a :class:`DriverError`, and so does a call that
@@ -113,29 +118,15 @@ class Device:
         Raises ``hw.image.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
-        with self.ownership.one_thread():
-            return self._load(image, engines, like, tenant, keep_weights, body_cycles)
-
-    def _load(
-        self,
-        image: Image,
-        engines: Sequence[int] | Literal["least_used"] | None,
-        like: Sequence[LoadedModel],
-        tenant: str | None,
-        keep_weights: bool,
-        body_cycles: int,
-    ) -> LoadedModel:
-        self.ownership.refuse_superseded()
-        image.validate(f"image {image.meta.model!r}")
-        image.check_params(self.params)
-        chosen = self._chosen(image, engines)
-        same = (model for model in like if model in self._models and model.image.weights == image.weights)
-        shared = next((model.segments[Segment.WEIGHTS] for model in same), (None, 0))
-        fits = shared[1] == image.meta.segment_sizes[Segment.WEIGHTS]
-        placement = place(image, self.dram, self.lv2, shared[0] if fits else None)
-        with ExitStack() as undo:
+        with self.ownership.one_thread(), ExitStack() as undo:
+            self.ownership.refuse_superseded()
+            image.validate(f"image {image.meta.model!r}")
+            image.check_params(self.params)
+            used = [model.engines for model in self._models]
+            chosen = choose_engines(image, engines, used, self.params.engines)
+            placement = place(image, self.dram, self.lv2, self._shared_weights(image, like))
             undo.callback(placement.release, self.dram, self.lv2)
-            self.scrubber.clear_dram(placement, tenant)
+            self.scrubber.clear_dram(placement.dram_blocks, tenant)
             code = relocate(image, placement.segments)
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
             undo.callback(self.events.release, events)
@@ -147,22 +138,18 @@ class Device:
                 if data:
                     self.bus.write_mem(base, data, charge=False)
             undo.pop_all()
-        self._loads += 1
-        self._models.append(model)
-        self.ownership.models += 1
-        if tenant is not None:
-            self.ownership.has_tenants()
-        return model
+            self._loads += 1
+            self._models.append(model)
+            self.ownership.models += 1
+            if tenant is not None:
+                self.ownership.has_tenants()
+            return model
 
-    def _chosen(self, image: Image, engines: Sequence[int] | str | None) -> tuple[int, ...]:
-        needed, available = engines_needed(image), self.params.engines
-        if engines is None:
-            engines = range(needed)
-        elif isinstance(engines, str):
-            if engines != "least_used":
-                raise DriverError(f"engines must be engine numbers or 'least_used', not {engines!r}")
-            engines = least_used(needed, [model.engines for model in self._models], available)
-        return check_engines(image, engines, available)
+    def _shared_weights(self, image: Image, like: Sequence[LoadedModel]) -> int | None:
+        """Return where a model of ``like`` has the weights of ``image``, or None if none has."""
+        same = (model for model in like if model in self._models and model.image.weights == image.weights)
+        base, size = next((model.segments[Segment.WEIGHTS] for model in same), (None, 0))
+        return base if size == image.meta.segment_sizes[Segment.WEIGHTS] else None
 
     def assign(self, model: LoadedModel, engines: Sequence[int]) -> None:
         """Run ``model`` on other engines from its next inference on: one for each it was compiled for, in the order of
@@ -174,25 +161,22 @@ class Device:
         """Give back all that ``model`` uses, its DRAM cleared; raises :class:`DriverError` while its jobs are
         outstanding, or requests for it have not ended."""
         with self.ownership.one_thread():
-            self._unload(model)
-
-    def _unload(self, model: LoadedModel) -> None:
-        if model.users:
-            self._drop_abandoned()
-        self._refuse_outstanding(model)
-        if model.users:
-            raise DriverError(
-                f"model {model.name!r} cannot be unloaded under {', '.join(model.users)}: wait until they have ended, "
-                "or cancel them"
-            )
-        self._models.remove(model)
-        self.ownership.models -= 1
-        model.loaded = False
-        self.events.release(model.events)
-        if model.chain is not None:
-            self.events.release(model.chain)
-        self.scrubber.forget(model)
-        model.placement.release(self.dram, self.lv2)
+            if model.users:
+                self._drop_abandoned()
+            self._refuse_outstanding(model)
+            if model.users:
+                raise DriverError(
+                    f"model {model.name!r} cannot be unloaded under {', '.join(model.users)}: wait until they have "
+                    "ended, or cancel them"
+                )
+            self._models.remove(model)
+            self.ownership.models -= 1
+            model.loaded = False
+            self.events.release(model.events)
+            if model.chain is not None:
+                self.events.release(model.chain)
+            self.scrubber.forget(model)
+            model.placement.release(self.dram, self.lv2)
 
     def refuse_unloaded(self, model: LoadedModel) -> None:
         """Raise :class:`DriverError` unless ``model`` is loaded on this device."""
@@ -224,7 +208,7 @@ class Device:
         limit: int | None,
         cycle_limit: int | None = None,
         engine: int | None = None,
-    ) -> list[ModelJob]:
+    ) -> list[DeviceJob]:
         """Queue jobs of ``model`` by index, in ring order; return a record of each.
 
         Waits up to ``limit`` cycles for room where a ring is full, or (None) as long as jobs may take; with 0, returns
@@ -239,44 +223,15 @@ class Device:
         self.refuse_unloaded(model)
         return self.jobs.submit(model, jobs, limit=limit, cycle_limit=cycle_limit, engine=engine)
 
-    def collect(self, jobs: Sequence[ModelJob], limit: int | None) -> list[JobResult]:
-        """Return the results of submitted jobs, waiting up to ``limit`` cycles for the last of them, or (None) as long
-        as jobs may take.
-
-        Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit, and for
-        a job that keeps its engine longer than it may.
-        """
-        return self.jobs.collect(jobs, limit)
-
     @property
-    def outstanding(self) -> list[ModelJob]:
+    def outstanding(self) -> list[DeviceJob]:
         """Return the jobs of models that are queued and have not finished, oldest first."""
         return self.jobs.outstanding
-
-    def poll(self, limit: int, busy: Callable[[], bool] = never) -> bool:
-        """Serve an interrupt that comes within ``limit`` cycles; return False if none does. Raises as :meth:`collect`.
-
-        ``busy``: asked when an interrupt has woken the host; with something more urgent to do it leaves the interrupt
-        for the next call, and this one returns False.
-        """
-        return self.queues.poll(limit, busy)
 
     @property
     def handled_interrupts(self) -> list[HandledInterrupt]:
         """Return the newest interrupts, oldest first, and what they cost the host."""
         return list(self.queues.interrupts.handled)
-
-    def patience(self) -> int | None:
-        """Return the cycles until a job may have kept its engine longer than it may, or None if none can."""
-        return self.queues.patience()
-
-    def refuse_overdue(self) -> None:
-        """Raise :class:`DeviceTimeout`, which names the model, if a job has kept its engine longer than it may."""
-        self.queues.refuse_overdue()
-
-    def look(self) -> bool:
-        """Serve interrupts that are pending although none came; return False if none are. Raises as :meth:`collect`."""
-        return self.queues.look()
 
     def chain(self, model: LoadedModel) -> None:
         """Let jobs of ``model`` run on any engine, in order; those of a placed model can anyway. :class:`DriverError`
@@ -287,10 +242,6 @@ class Device:
             raise DriverError(f"model {model.name!r} was compiled for several engines: compile it with engines=1")
         if model.chain is None:
             model.chain = self.events.lease(1, model.name)
-
-    def timed_out(self, limit: int) -> DeviceTimeout:
-        """Return the error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
-        return self.queues.timed_out(limit)
 
     def abort(self, model: LoadedModel) -> None:
         """Drop all jobs of ``model`` by resetting the engines that hold any; the device is usable afterwards.
@@ -324,51 +275,6 @@ class Device:
     def transferring(self) -> bool:
         """Return whether jobs of a dump or restore are queued whose completions have not been taken."""
         return bool(self.preemption.supervisor.jobs)
-
-    def pause(self, engines: Iterable[int], limit: int | None = None, *, verify: bool = False) -> dict[int, HaltRecord]:
-        """Halt engines as :meth:`Preemption.pause` does."""
-        return self.preemption.pause(engines, limit, verify=verify)
-
-    def go_on(self, engines: Iterable[int]) -> None:
-        """Withdraw a pause: halted engines continue where they stand."""
-        self.preemption.halting.go_on(engines)
-
-    def suspend(
-        self,
-        engines: Iterable[int],
-        incoming: LoadedModel | None = None,
-        upcoming: UpcomingJobs = (),
-        limit: int | None = None,
-        *,
-        verify: bool = False,
-    ) -> Suspension:
-        """Take what runs on ``engines`` off them as :meth:`Preemption.suspend` does."""
-        return self.preemption.suspend(engines, incoming, upcoming, limit, verify=verify)
-
-    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> StateTransfer | None:
-        """Place ``model`` and queue the dump of what it displaces, as :meth:`Preemption.admit` does."""
-        return self.preemption.admit(model, engines)
-
-    def resume(self, suspension: Suspension) -> StateTransfer | None:
-        """Continue a suspended task as :meth:`Preemption.resume` does."""
-        return self.preemption.resume(suspension)
-
-    def abandon(self, suspension: Suspension) -> None:
-        """Give a suspended task up: its jobs and its copies are gone; it can run again from the start."""
-        self.preemption.abandon(suspension)
-
-    def drop(self, suspension: Suspension, model: LoadedModel) -> None:
-        """Give one model of a suspended task up; its others stay suspended."""
-        self.preemption.drop(suspension, model)
-
-    def settle(self) -> None:
-        """Wait until no dump or restore runs; ``SupervisorFault`` or ``SupervisorTimeout`` says which fails or never
-        ends."""
-        self.preemption.transfers.settle()
-
-    def recover(self) -> None:
-        """Make the device usable after a ``SupervisorFault``, as :meth:`Preemption.recover` does."""
-        self.preemption.recover()
 
     # -- observation -----------------------------------------------------------------------------------------
     def counters(self, engine: int) -> dict[str, int]:

@@ -1,11 +1,13 @@
-"""Sets how many cycles the driver waits for what others wrote: limits of its own, which nothing in an image raises.
+"""Sets how many cycles the driver waits for what others wrote, and how much code a job can reach: limits of its own,
+which nothing in an image raises.
 
 The hardware counts the cycles of a body, from its first instruction on. What is ahead of that counts here, from when
-the job has become the oldest of its engine and the events that it waits for have come.
-"""
+the job has become the oldest of its engine and the events that it waits for have come."""
 
+from bisect import bisect_left
 from collections import Counter
 
+from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.params import DRAM_TIMING, SocParams
 from hw.image import Image
 
@@ -38,3 +40,17 @@ def body_limits(image: Image, params: SocParams, most: int = BODY) -> list[int]:
 def copy_limit(size: int) -> int:
     """Return the limit of a program of the driver's own that moves, or clears, ``size`` bytes."""
     return min(MARGIN + _PER_BYTE * size, _MOST)
+
+
+def code_limits(image: Image) -> list[int]:
+    """Return for each job the bytes of the code segment up to the end of its programs. There are no jumps, so a program
+    runs from its entry to the next END; where it has none, all of the segment counts."""
+    ends = [pc for pc, op in enumerate(image.code[::INSN_BYTES]) if op == Op.END]
+
+    def limit(entry: int) -> int:
+        found = bisect_left(ends, entry)
+        return (ends[found] + 1) * INSN_BYTES if found < len(ends) else len(image.code)
+
+    return [
+        max(limit(entry) for entry in (job.body_pc, job.prologue_pc) if entry is not None) for job in image.meta.jobs
+    ]

@@ -7,19 +7,17 @@ the host's own, all of one tenant, and pay nothing as long as there are no other
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hw.contract.isa import INSN_BYTES, SEGMENTS, Insn, Lv0Space, Lv0View, Op, Segment
 from hw.contract.params import SocParams
 from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.limits import copy_limit
-from sw.driver.memory.allocator import Allocator
-from sw.driver.memory.footprint import accumulator_bytes
-from sw.driver.memory.placement import ImagePlacement
-from sw.driver.memory.ranges import Range
-from sw.driver.memory.window_pool import WindowPool
+from sw.driver.memory.allocator import Allocator, WindowPool
+from sw.driver.memory.ranges import Range, accumulator_bytes
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.queues.job import DeviceJob, JobState, JobWork
+from sw.driver.queues.descriptor import Descriptor
+from sw.driver.queues.job import DeviceJob, JobState
 from sw.driver.queues.job_queues import JobQueues
 
 _RUN = 4096  #: bytes of one run
@@ -55,14 +53,6 @@ def engine_program(params: SocParams) -> bytes:
         program += fill(Op.LD0, params.pes * size, fields)
     program += fill(Op.LD0, 4 * params.out_channels * params.lv0_acc_rows, {"space": int(Lv0Space.ACC)})
     return b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
-
-
-@dataclass(eq=False, kw_only=True)
-class ClearingJob(DeviceJob):
-    """Is a job that clears memories for ``model``: windows in LV2, or those of its engine."""
-
-    model: LoadedModel
-    windows: bool
 
 
 class Scrubber:
@@ -107,7 +97,7 @@ class Scrubber:
     def taken_off(self, engine: int, jobs: Sequence[DeviceJob], there: LoadedModel | None) -> None:
         """Note that these jobs were taken off an engine; those that clear something are queued anew where they are
         needed. ``there`` is the model that has data in its memories, None if none of the jobs had begun."""
-        for job in (job for job in jobs if isinstance(job, ClearingJob)):
+        for job in (job for job in jobs if job.party is self):
             job.state = JobState.LOST
             self._engines[engine] = _UNKNOWN if there is None else there.tenant
 
@@ -140,44 +130,44 @@ class Scrubber:
 
     def _clear(self) -> bool:
         """Return whether no job that clears windows is queued."""
-        return not any(isinstance(job, ClearingJob) and job.windows for job in self._queues.jobs)
+        return not any(job.party is self and job.work.segments[Segment.LV2][1] for job in self._queues.jobs)
 
     # -- DRAM ------------------------------------------------------------------------------------------------
-    def clear_dram(self, placement: ImagePlacement, tenant: str | None) -> None:
-        """Clear what is given to a model of ``tenant`` before it is written: an earlier driver, which nobody closed,
-        may have left something there. What :meth:`forget` has cleared is cleared again."""
+    def clear_dram(self, blocks: Sequence[int], tenant: str | None) -> None:
+        """Clear ``blocks``, which are given to a model of ``tenant``, before they are written: an earlier driver, which
+        nobody closed, may have left something there. What :meth:`forget` has cleared is cleared again."""
         if self._inherited or tenant is not None:
-            self._clear_blocks(placement)
+            self._clear_blocks(blocks)
 
     def forget(self, model: LoadedModel) -> None:
         """Clear the DRAM of ``model``, which is unloaded."""
-        self._clear_blocks(model.placement)
+        self._clear_blocks(model.placement.dram_blocks)
 
-    def _clear_blocks(self, placement: ImagePlacement) -> None:
+    def _clear_blocks(self, blocks: Sequence[int]) -> None:
         """Clear DRAM behind the back of simulated time, as models are written, but not what another model shares."""
-        for address in placement.dram_blocks:
+        for address in blocks:
             self._queues.bus.write_mem(address, bytes(self._dram.of_one_user(address)), charge=False)
 
     # -- as party of the jobs (``Party``) --------------------------------------------------------------------
-    def ended(self, job: ClearingJob, completion: dict[str, int]) -> None:
+    def ended(self, job: DeviceJob, completion: dict[str, int]) -> None:
         """Note that the memory is clear."""
 
-    def fault_of(self, job: ClearingJob, record: FaultRecord) -> SupervisorFault:
+    def fault_of(self, job: DeviceJob, record: FaultRecord) -> SupervisorFault:
         """Return the error, which says for whom memory was to be cleared; a later job will clear it."""
         self.faulted.add(job.engine)
-        return SupervisorFault(replace(record, job=f"a job that {self.describe(job)}"), [job.model])
+        return SupervisorFault(replace(record, job=f"a job that {self.describe(job)}"), job.models)
 
-    def overdue(self, job: ClearingJob, message: str) -> SupervisorTimeout:
+    def overdue(self, job: DeviceJob, message: str) -> SupervisorTimeout:
         """Return the error, which says for whom memory was to be cleared; a later job will clear it."""
         self.faulted.add(job.engine)
-        return SupervisorTimeout(f"a job that {message}", [job.model])
+        return SupervisorTimeout(f"a job that {message}", job.models)
 
-    def lost(self, engine: int, jobs: Sequence[ClearingJob]) -> None:
+    def lost(self, engine: int, jobs: Sequence[DeviceJob]) -> None:
         """Note that the engine was reset before a job had cleared it: the next job clears it again."""
         self._engines[engine] = _UNKNOWN
         self.faulted.discard(engine)
 
-    def describe(self, job: ClearingJob) -> str:
+    def describe(self, job: DeviceJob) -> str:
         """Return the job as text."""
         return "clears memories for another tenant"
 
@@ -196,10 +186,9 @@ class Scrubber:
         some of the first ``lv2`` of LV2."""
         segments = (code, *[(0, 0)] * (SEGMENTS - 1))
         segments = (*segments[: Segment.LV2], (0, lv2), *segments[Segment.LV2 + 1 :])
-        work = JobWork(segments, copy_limit(cleared), _TAG)
-        job = ClearingJob(self._queues.new_id(), engine, work, self, interrupt=True, model=model, windows=lv2 > 0)
+        work = Descriptor(segments, copy_limit(cleared), _TAG)
         self.cleared += 1
-        self._queues.engines[engine].add(job)
+        self._queues.engines[engine].add(DeviceJob(self._queues.new_id(), engine, work, self, (model,), interrupt=True))
         self._queues.ring_doorbells()
 
 

@@ -1,13 +1,12 @@
 from . import metrics as metrics, reference as reference
-from .estimates import Estimates as Estimates
-from .forecast import Forecast as Forecast
-from .group_run import GroupRun as GroupRun
-from .layer_graph import LayerGraph as LayerGraph
-from .ports import InputError as InputError, by_name as by_name, to_array as to_array
+from .forecast import Estimates as Estimates, Forecast as Forecast
+from .layer_runner import LayerExecutor as LayerExecutor, LayerRunner as LayerRunner
+from .model_data import InputError as InputError, by_name as by_name, to_array as to_array
 from .preemption_mechanism import Mechanism as Mechanism, Situation as Situation, choose as choose
 from .reference import durations as durations, measured as measured
 from .request import (
     DeadlineMissed as DeadlineMissed,
+    GroupRun as GroupRun,
     Inputs as Inputs,
     Request as Request,
     RequestCancelled as RequestCancelled,
@@ -17,6 +16,7 @@ from .runtime import Runtime as Runtime
 from .scheduler import (
     Decision as Decision,
     LayerChain as LayerChain,
+    LayerGraph as LayerGraph,
     LayerScheduler as LayerScheduler,
     PolicyFailed as PolicyFailed,
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hw.image import Image, StepInfo
-from sw.driver.memory.weight_windows import predecessors
+from sw.driver.models.job_order import predecessors
 from sw.runtime.policies.contract import LayerCost
 
 

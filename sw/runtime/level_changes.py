@@ -1,31 +1,22 @@
 """Decides which requests have the engines: when more urgent ones take them, and when suspended ones get them back (of
 **Cancellation points**)."""
 
-from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
-from sw.runtime.blame import Blamed, blaming
-from sw.runtime.next_jobs import next_jobs
-from sw.runtime.preemption_mechanism import Mechanism, Situation
-from sw.runtime.priorities import Priorities
+from sw.driver import DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
+from sw.runtime.preemption_mechanism import Mechanism, Situation, situation
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import Request
+from sw.runtime.request import Blamed, Request, blaming
 from sw.runtime.request_steps import RequestSteps
-from sw.runtime.rules import Rules
-from sw.runtime.situation import situation
-from sw.runtime.spans import SpanLog
-from sw.runtime.switching import Switching
-from sw.runtime.waiting_requests import WaitingRequests
+from sw.runtime.waiting_requests import RuntimeState
 
 
 class LevelChanges:
     """Makes the priority level that should have the engines the highest of ``priorities``."""
 
-    def __init__(
-        self, device: Device, rules: Rules, priorities: Priorities, waiting: WaitingRequests, switching: Switching,
-        recovery: Recovery, steps: RequestSteps, log: SpanLog,
-    ) -> None:  # fmt: skip
-        self._device, self._rules, self._priorities, self._waiting = device, rules, priorities, waiting
-        self._switching, self._recovery, self._steps, self._log = switching, recovery, steps, log
+    def __init__(self, state: RuntimeState, recovery: Recovery, steps: RequestSteps) -> None:
+        self._device, self._rules, self._priorities = state.device, state.rules, state.priorities
+        self._waiting, self._switching, self._log = state.waiting, state.switching, state.log
+        self._recovery, self._steps = recovery, steps
         self.count = 0  #: times that running requests were suspended or killed
 
     def turn(self) -> None:
@@ -101,7 +92,7 @@ class LevelChanges:
     def _suspend(self, level: PriorityLevel, incoming: Request) -> None:
         oldest = level.requests[0]
         try:
-            suspension = self._device.suspend(range(self._device.params.engines), incoming.model, next_jobs(level))
+            suspension = self._device.suspend(range(self._device.params.engines), incoming.model, level.next_jobs())
         except OutOfMemory:  # nothing was taken off the engines
             self._start_over(level)
             return

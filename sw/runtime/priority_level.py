@@ -1,27 +1,22 @@
 """Keeps requests of one priority on the device: what is decided for them, queued, loading, running."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from hw.contract.isa import Segment
-from sw.driver import Device
-from sw.driver.preempt.operation import StateTransfer
+from sw.driver import Device, LoadedModel
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.job import JobState
-from sw.runtime import scheduler
-from sw.runtime.blame import Blamed, blaming
-from sw.runtime.estimates import Estimates
-from sw.runtime.forecast import Forecast
-from sw.runtime.group_run import GroupRun
-from sw.runtime.job_groups import JobGroup, reference_duration
-from sw.runtime.layer_graph import LayerGraph
+from sw.runtime.forecast import Estimates, Forecast
+from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
+from sw.runtime.layer_runner import LayerRunner, StepScheduler
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
-from sw.runtime.request import Request, State
+from sw.runtime.request import Blamed, GroupRun, Request, State, blaming
 from sw.runtime.rules import Rules
-from sw.runtime.scheduler import LayerScheduler, PolicyFailed
+from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, PolicyFailed
 
 
 class PriorityLevel:
@@ -43,12 +38,12 @@ class PriorityLevel:
         self._holders: dict[str, list[int | None]] = {}
         engines = device.params.engines if rules.placed else 1
         self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
-        self._scheduler = LayerScheduler(
+        self._chooses = rules.placed or not rules.whole
+        self._scheduler = StepScheduler() if not self._chooses else LayerScheduler(
             rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
             duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
         )  # fmt: skip
-        self._open: dict[int, Request] = {}  #: by the number of the chain that is the step
-        self._groups_of: dict[int, list[JobGroup]] = {}  #: likewise, of steps with groups to be decided on
+        self._layers = LayerRunner[Request, JobGroup](self._scheduler, measured.decision_seconds, rules.per_decision)
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
         self._observed = 0  #: cycle of the latest look at the loaders
@@ -62,22 +57,17 @@ class PriorityLevel:
         groups, number = self._rules.groups(request), next(self._numbers)
         self._estimates.add(key, [group.cost for group in groups])
         self._holders[key] = [group.holder for group in groups]
-        edges = [group.after or () for group in groups]
-        self._open[number], self._groups_of[number] = request, groups
-        self._scheduler.open(
-            scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline),
-            LayerGraph(edges) if request.model.placed else None,
-        )
+        graph = LayerGraph([group.after or () for group in groups]) if request.model.placed else None
+        chain = LayerChain(number, key, request.arrival, request.priority, request.deadline)
+        self._layers.open(chain, request, groups, graph)
 
     def close(self, request: Request) -> None:
         """Schedule no more for ``request``; what is queued runs out."""
-        for number in [n for n, other in self._open.items() if other is request]:
-            self._scheduler.cancel(number)
+        for number in [n for n, step in self._layers.steps.items() if step.owner is request]:
+            self._layers.close(number)
             for run in [run for run in self._waiting if run.request is request and not run.jobs]:
                 self._waiting.remove(run)
                 self._forget(run)
-            if not any(run.request is request for run in self.groups.values()):
-                del self._open[number], self._groups_of[number]
 
     def drop(self, request: Request) -> None:
         """Remove ``request``, whose jobs are gone."""
@@ -85,8 +75,7 @@ class PriorityLevel:
         for run in [run for run in self.groups.values() if run.request is request]:
             self._forget(run)
         self._waiting = deque(run for run in self._waiting if run.request is not request)
-        self._open = {number: other for number, other in self._open.items() if other is not request}
-        self._groups_of = {number: groups for number, groups in self._groups_of.items() if number in self._open}
+        self._layers.forget(request)
 
     def robbed(self, request: Request) -> bool:
         """Return whether jobs of ``request`` that were queued are gone."""
@@ -96,11 +85,11 @@ class PriorityLevel:
     def _forget(self, run: GroupRun) -> None:
         del self.groups[run.key]
         with suppress(Exception):  # of a policy that is told of it: the request ends or starts over anyway
-            self._scheduler.dropped(run.decision)
+            self._layers.dropped(run.decision)
 
     def busy(self, request: Request) -> bool:
         """Return whether any group of ``request`` is decided on or still to be decided on."""
-        return any(other is request for other in self._open.values())
+        return any(step.owner is request for step in self._layers.steps.values())
 
     # -- decisions -------------------------------------------------------------------------------------------
     def turn(self, interrupted: Callable[[], bool]) -> None:
@@ -108,21 +97,30 @@ class PriorityLevel:
         host asks whether it is ``interrupted``; then the rest is for a later turn."""
         if not self._rules.whole:
             self._observe()
-        self._push()
-        while self._scheduler.open_chains and self._may_decide() and not interrupted():
-            if not self._rules.whole:
-                self._device.bus.advance(self._device.bus.costs.decision)
-            for _ in range(self._rules.per_decision):
-                if self._scheduler.open_chains:
-                    self._decide()
-            self._push()
+        self.push()
+        try:
+            self._layers.turn(self, interrupted)
+        except PolicyFailed as failure:
+            raise Blamed(self._layers.steps[failure.chain.number].owner, failure) from failure
 
     @property
     def starved(self) -> bool:
         """Return whether there is something to decide on as soon as a loader gets to what is queued."""
         return bool(self._scheduler.open_chains)
 
-    def _may_decide(self) -> bool:
+    # -- as executor of the layers that are decided on (``LayerExecutor``) ------------------------------------------
+    def now(self) -> float:
+        """Return the cycle of the device."""
+        return self._device.bus.cycle
+
+    def think(self) -> None:
+        """Let the host decide, unless there is nothing to choose."""
+        if not self._rules.whole:
+            self._device.bus.advance(self._device.bus.costs.decision)
+
+    def room(self) -> bool:
+        """Return whether there are few enough groups that have not begun to compute, and loaders have come to what is
+        queued."""
         if self._rules.at_arrival:
             return True
         if len(self.groups) - len(self._begun) >= self._rules.ahead:
@@ -140,25 +138,18 @@ class PriorityLevel:
         behind = {e for run in self.groups.values() if waiting.intersection(run.jobs[:1]) for e in self._engines(run)}
         if self._rules.placed:  # anywhere
             return bool(behind)
-        opened = [self._open[chain.number].model for chain in self._scheduler.open_chains]
+        opened = [self._layers.steps[chain.number].owner.model for chain in self._scheduler.open_chains]
         return all(not behind.isdisjoint(model.engines) for model in opened)
 
-    def _decide(self) -> None:
-        bus = self._device.bus
-        begin = time.perf_counter()
-        try:
-            decision = self._scheduler.decide(bus.cycle)
-        except PolicyFailed as failure:
-            raise Blamed(self._open[failure.chain.number], failure) from failure
-        self._measured.decision_seconds.append(time.perf_counter() - begin)
-        assert decision is not None
-        request = self._open[decision.chain.number]
-        group = self._groups_of[decision.chain.number][decision.layer]
-        run = GroupRun(request, decision.layer, group, decision, bus.cycle, deque(group.jobs))
+    def take(self, decision: Decision) -> None:
+        """Let a group of jobs wait to be queued."""
+        step = self._layers.steps[decision.chain.number]
+        group = step.layers[decision.layer]
+        run = GroupRun(step.owner, decision.layer, group, decision, self._device.bus.cycle, deque(group.jobs))
         self.groups[run.key] = run
         self._waiting.append(run)
 
-    def _push(self) -> None:
+    def push(self) -> None:
         """Queue jobs in the order of decisions, until a ring is full.
 
         A placed group that has to wait, for its ring, for a window that a job on another engine holds, or for more
@@ -226,26 +217,22 @@ class PriorityLevel:
                 self.failed.append((run.request, error))
 
     def _finish(self, run: GroupRun) -> None:
-        run.idle = self._measured.idle(run.results, run.decided)
+        if self._chooses:
+            run.idle = self._measured.idle(run.results, run.decided)
         del self.groups[run.key]
         self._begun.discard(run.key)
         self._scheduler.load_started(run.decision, run.load_start)
         self._scheduler.load_ended(run.decision, run.load_end)
         self._scheduler.started(run.decision, run.start)
         if any(result.resumed for result in run.results):
-            self._scheduler.ended(run.decision, run.end)
+            self._layers.ended(run.decision, run.end)
         else:
             took = longest(run.results)
-            self._scheduler.ended(run.decision, run.end, load=took.load + took.stream, compute=took.compute)
+            self._layers.ended(run.decision, run.end, load=took.load + took.stream, compute=took.compute)
         self.finished.append(run)
         run.request.groups_ended += 1
         run.request.results += run.results
         run.request.setbacks = 0
-        number = run.decision.chain.number
-        left = [other for other in self.groups.values() if other.decision.chain.number == number]
-        scheduled = number not in {chain.number for chain in self._scheduler.open_chains}
-        if scheduled and not left:
-            del self._open[number], self._groups_of[number]
 
     # -- preemption ------------------------------------------------------------------------------------------
     def suspend(self, suspension: Suspension) -> None:
@@ -260,6 +247,23 @@ class PriorityLevel:
                 begin = max([run.decided, self._resumed, self._measured.last_end([halt.engine]), *ends])
                 run.stopped.append(begin)
                 self._measured.computed(halt.engine, halt.cycle - begin)
+
+    def next_jobs(self) -> list[tuple[LoadedModel, int]]:
+        """Return the next job of each request that is not on an engine, for what it finds in LV2: of a layer that is
+        queued in part the next one, otherwise the first of the table.
+
+        Also of requests that have others queued: these may end before the engines halt.
+        """
+        begun = {run.request.number: run.left[0] for run in self.groups.values() if run.jobs and run.left}
+        lefts = [(request, self._jobs_left(request)) for request in self.requests]
+        return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
+
+    def _jobs_left(self, request: Request) -> list[int]:
+        runs = [run for run in self.groups.values() if run.request is request]
+        known = {job for run in runs for job in set(run.group.jobs) - set(run.left)} | {r.job for r in request.results}
+        steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
+        jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
+        return [job for job in jobs if job not in known]
 
     def resume(self) -> tuple[int, StateTransfer | None]:
         """Go back to the engines, where the level stood. Return the cycle from which its stopped jobs are queued again,

@@ -1,35 +1,31 @@
 """Decides what becomes of requests when a job faults, hangs, or a dump fails: one fails, those that lose jobs start
-over."""
+over,
+and those that are too late are aborted while others stay exact."""
 
+import math
 from collections.abc import Callable, Iterable
 
 from hw.contract.job import Fault
-from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
+from sw.driver import DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
 from sw.driver.errors import SupervisorFault, SupervisorTimeout
-from sw.driver.preempt.operation import StateTransfer
-from sw.runtime.blame import Blamed
-from sw.runtime.priorities import Priorities
+from sw.driver.limits import AFTER_DEADLINE
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.runtime.priority_level import PriorityLevel
-from sw.runtime.request import Request
-from sw.runtime.spans import SpanLog
-from sw.runtime.waiting_requests import WaitingRequests
+from sw.runtime.request import Blamed, DeadlineMissed, Request
+from sw.runtime.waiting_requests import RuntimeState
 
 _TRIES = 3  #: of moving or clearing memories for one request, without a job of it that ended in between
 
 
 class Recovery:
-    """Recovers one run time, whose started requests (``priorities``) and ``waiting`` ones it changes. ``end`` is told
-    of a request that failed."""
+    """Recovers one run time, and aborts requests that have not ended by their deadline, wherever they stand. ``end`` is
+    told of a request that failed."""
 
-    def __init__(
-        self,
-        device: Device,
-        priorities: Priorities,
-        waiting: WaitingRequests,
-        log: SpanLog,
-        end: Callable[[Request, Exception], None],
-    ) -> None:
-        self._device, self._priorities, self._waiting, self._log, self._end = device, priorities, waiting, log, end
+    def __init__(self, state: RuntimeState, end: Callable[[Request, Exception], None]) -> None:
+        self._device, self._priorities, self._waiting, self._log = (
+            state.device, state.priorities, state.waiting, state.log,
+        )  # fmt: skip
+        self._end = end
         self._dropped = False  #: jobs of others may have been lost with those of a request
 
     def guarded(self, action: Callable[[], object]) -> None:
@@ -185,3 +181,35 @@ class Recovery:
                 break
             hit = more
         return level is not None and any(id(r.model) in hit and r is not victim for r in level.requests)
+
+    # -- deadlines -------------------------------------------------------------------------------------------
+    def next_deadline(self) -> int | None:
+        """Return the first cycle at which a request will be too late, or at which what is queued of one that is
+        ends."""
+        started = [r.last_cycle if r.missed is None else _last(r.missed) for r in self._priorities.requests]
+        first = min([self._waiting.next_last_cycle(), *started])
+        return math.floor(first) + 1 if first < math.inf else None
+
+    def abort_late(self) -> None:
+        """Abort what is too late now."""
+        now = self._device.bus.cycle
+        started = self._priorities.requests
+        late = [*self._waiting.too_late(), *(request for request in started if request.last_cycle < now)]
+        for request in late:
+            if not request.done():  # with another, or in a callback
+                self._abort(request)
+
+    def _abort(self, request: Request) -> None:
+        """End ``request``, at once if none loses by it. Where jobs of others stand on its engines nothing more is
+        queued for it, and it ends with the last of its jobs there; if these take too long, the others start over."""
+        error = request.miss(self._device.bus.cycle)
+        level = self._priorities.level_of(request)
+        if level is not None and self._device.bus.cycle <= _last(error) and self.shares_engines(request):
+            level.close(request)
+        else:
+            self.fail(request, error)
+
+
+def _last(missed: DeadlineMissed) -> int:
+    """Return the last cycle at which jobs of a request that is aborted may end."""
+    return missed.cycle + AFTER_DEADLINE

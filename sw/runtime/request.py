@@ -1,17 +1,21 @@
-"""Defines a request to the run time: one inference, as a future."""
+"""Defines a request to the run time: one inference, as a future, the groups of it as they run, and whose error an
+exception is."""
 
 import asyncio
 import enum
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy.typing as npt
 
 from hw.image import StepInfo
-from sw.driver import DriverError, JobResult, LoadedModel
+from sw.driver import DeviceFault, DeviceJob, DeviceTimeout, DriverError, JobResult, LoadedModel
 from sw.runtime.job_groups import JobGroup, job_groups
 from sw.runtime.model_data import Arrays, ModelData
+from sw.runtime.scheduler import Decision
 from sw.runtime.stats import StepOnCpu
 
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -243,3 +247,68 @@ class Request:
         if state not in _NEXT[self.state]:
             raise RuntimeError(f"request {self.number} is {self.state.value} and cannot become {state.value}")
         self.state = state
+
+
+class Blamed(Exception):
+    """Says that ``error`` is that of ``request`` alone."""
+
+    def __init__(self, request: Request, error: Exception) -> None:
+        super().__init__(f"request {request.number}: {error}")
+        self.request, self.error = request, error
+
+
+@contextmanager
+def blaming(request: Request) -> Iterator[None]:
+    """Blame ``request`` alone for errors. Faults and time-outs of the device pass: they say themselves whose they
+    are."""
+    try:
+        yield
+    except (Blamed, DeviceFault, DeviceTimeout):
+        raise
+    except Exception as error:
+        raise Blamed(request, error) from error
+
+
+@dataclass(eq=False)
+class GroupRun:
+    """Is a group of a request, from the decision for it until it has ended. Cycles are the SoC's."""
+
+    request: Request
+    index: int  #: of the group in its step
+    group: JobGroup
+    decision: Decision
+    decided: int
+    left: deque[int]  #: indices of jobs not queued yet
+    jobs: list[DeviceJob] = field(default_factory=list)  #: those that were queued, until all have ended
+    results: list[JobResult] = field(default_factory=list)
+    idle: tuple[float, float] = (0.0, 0.0)  #: measured: of compute and of memory access, before and within it
+    stopped: list[int] = field(default_factory=list)  #: when its preempted bodies had begun or gone on, about
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Return the name by which the scheduler knows the group."""
+        return self.decision.key
+
+    def has(self, job_id: int) -> bool:
+        """Return whether the job is one of this group."""
+        return any(job.id == job_id for job in self.jobs)
+
+    @property
+    def load_start(self) -> int:
+        """Return when the group's first prologue began, or when it was decided on if it has none."""
+        return min((r.prologue_start for r in self.results if r.prologue_start), default=self.decided)
+
+    @property
+    def load_end(self) -> int:
+        """Return when the group's last prologue had landed."""
+        return max((r.prologue_end for r in self.results if r.prologue_start), default=self.decided)
+
+    @property
+    def start(self) -> int:
+        """Return when the group's first body began."""
+        return min([r.start for r in self.results] + self.stopped)
+
+    @property
+    def end(self) -> int:
+        """Return when the group's last body had drained."""
+        return max(r.end for r in self.results)

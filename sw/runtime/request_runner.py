@@ -1,18 +1,15 @@
 """Runs requests of models on one device: takes turns, starts what has arrived, and ends what has run."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import Self
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
+from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime import reference
-from sw.runtime.blame import blaming
-from sw.runtime.cpu_steps import CpuSteps
-from sw.runtime.deadlines import Deadlines
-from sw.runtime.estimates import Estimates
-from sw.runtime.group_run import GroupRun
+from sw.runtime.forecast import Estimates
 from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
 from sw.runtime.model_data import ModelData
@@ -20,15 +17,14 @@ from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import Inputs, Request, State
-from sw.runtime.request_source import RequestSource
+from sw.runtime.request import GroupRun, Inputs, Request, State, blaming
 from sw.runtime.request_steps import RequestSteps
 from sw.runtime.rules import Rules
 from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
-from sw.runtime.waiting_requests import WaitingRequests
-from sw.runtime.wake_ups import WakeUps
+from sw.runtime.waiting_requests import RequestSource, RuntimeState, WaitingRequests
 
+_TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
 HISTORY = 1000  #: requests, and other things of the past, that a run time remembers unless told otherwise
 
 
@@ -56,13 +52,10 @@ class RequestRunner:
         self._log = SpanLog(history)
         self._switching = Switching(mechanism, gain)
         self._waiting = WaitingRequests(device, rules, priorities, self._switching)
-        self._recovery = Recovery(device, priorities, self._waiting, self._log, self._end)
-        self._deadlines = Deadlines(device, priorities, self._waiting, self._recovery)
-        self._steps = RequestSteps(priorities, self._groups, CpuSteps(device), self._recovery, self._end)
-        self._changes = LevelChanges(
-            device, rules, priorities, self._waiting, self._switching, self._recovery, self._steps, self._log
-        )
-        self._wake_ups = WakeUps(device, priorities, self._waiting, self._deadlines, self._changes, self._steps, rules)
+        state = RuntimeState(device, rules, priorities, self._switching, self._waiting, self._log)
+        self._recovery = Recovery(state, self._end)
+        self._steps = RequestSteps(state, self._groups, self._recovery, self._end)
+        self._changes = LevelChanges(state, self._recovery, self._steps)
 
     @property
     def requests(self) -> list[Request]:
@@ -144,7 +137,7 @@ class RequestRunner:
             try:
                 guarded = self._recovery.ending_all if self._rules.whole else self._recovery.guarded
                 guarded(self._turn)
-                guarded(self._wake_ups.wait)
+                guarded(self._wait)
             finally:
                 self._in_turn = False
 
@@ -166,12 +159,12 @@ class RequestRunner:
     def _turn(self) -> None:
         self._waiting.see()
         self._steps.end_cpu_steps()
-        self._deadlines.turn()
+        self._recovery.abort_late()
         self._changes.turn()
         while (request := self._waiting.startable()) is not None:
             self._start(request)
         if (top := self._priorities.top) is not None:
-            top.turn(self._wake_ups.interrupted)
+            top.turn(self._interrupted)
 
     def _start(self, request: Request) -> None:
         with blaming(request):  # it may make policies
@@ -228,3 +221,60 @@ class RequestRunner:
             request.failed_at_end(failure)
         if not self._unfinished:
             self.device.ownership.release(self)
+
+    # -- waiting ---------------------------------------------------------------------------------------------
+    # Time passes while the host works. So what has become due since the turn began is looked at before anything is
+    # waited for, whatever it is and wherever it comes from: nothing but an interrupt would end the wait otherwise.
+    def _interrupted(self) -> bool:
+        """Return whether the host has to leave what it does: for a more urgent request, or one that is too late."""
+        late = self._recovery.next_deadline()
+        return self._changes.due() or (late is not None and late <= self.device.bus.cycle)
+
+    def _wait(self) -> None:
+        """Let time pass until something is to be done, and take what has ended on the device. Raises ``DeviceTimeout``
+        if a job has kept its engine longer than it may."""
+        if self._rules.whole:
+            self._wait_for_all()
+            return
+        if self._waiting.unseen() and (self._waiting.startable() is not None or self._changes.due()):
+            return
+        now = self.device.bus.cycle
+        ahead = [max(0, cycle - now) for cycle in self._due()]
+        if not self.device.outstanding and self.device.transferring:
+            if not self.device.poll(min([_TICK, *ahead])):  # a dump or restore may fill the rings
+                self.device.refuse_overdue()
+            self._steps.advance_all()
+        elif not self.device.outstanding:
+            self._steps.advance_all()  # what ended together with a fault has not been looked at
+            top = self._priorities.top
+            if ahead and (top is None or all(request.on_cpu is not None for request in top.requests)):
+                self.device.bus.advance(min(ahead))
+        else:
+            self._wait_for_jobs(ahead)
+
+    def _wait_for_all(self) -> None:
+        """Wait until all that was begun has ended."""
+        for request in self._priorities.requests:
+            if request.on_cpu is not None:
+                self.device.bus.advance(request.on_cpu.end - self.device.bus.cycle)
+        jobs = [job for level in self._priorities for run in level.groups.values() for job in run.jobs]
+        self.device.collect(jobs, self._rules.limit)
+        self._steps.advance_all()
+
+    def _wait_for_jobs(self, ahead: list[int]) -> None:
+        top = self._priorities.top
+        ticks = [_TICK] if top is not None and top.starved and not self._rules.at_arrival else []
+        patience = self.device.patience()
+        if self.device.poll(min([LOOK_AFTER if patience is None else patience, *ahead, *ticks]), self._changes.due):
+            self._steps.advance_all()
+        else:
+            self.device.refuse_overdue()
+
+    def _due(self) -> Iterator[int]:
+        """Yield the cycles at which something is to be done, the next of each kind; some may have passed."""
+        for cycle in (self._waiting.next_arrival(), self._recovery.next_deadline()):
+            if cycle is not None:
+                yield cycle
+        if (known := self._changes.foreseen()) is not None:
+            yield known[1]
+        yield from (request.on_cpu.end for request in self._priorities.requests if request.on_cpu is not None)

@@ -8,8 +8,8 @@ from sw.driver import Device, DriverError, LoadedModel
 from sw.driver.models.engine_choice import check_engines
 from sw.runtime.job_groups import JobGroup, whole_step
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
-from sw.runtime.policies.fcfs import Fcfs
-from sw.runtime.policies.queue_time import QueueTime
+from sw.runtime.policies.placement import QueueTime
+from sw.runtime.policies.request_order import Fcfs
 from sw.runtime.request import Request
 
 

@@ -43,4 +43,6 @@ class Session(ModelData):
                 self.device.ownership.release(runner)
             assert request.stored is not None and request.ended is not None
             latency = request.ended - request.stored
-            return outputs, run_stats(self.model.image, request.results, request.stored, latency, request.cpu_steps)
+            return outputs, run_stats(
+                self.model.image, self.device.params, request.results, request.stored, latency, request.cpu_steps
+            )

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sw.driver import HaltRecord
-from sw.driver.preempt.dump import Dump
-from sw.driver.preempt.operation import StateTransfer
+from sw.driver.preempt.state_transfer import Dump, StateTransfer
 from sw.runtime.request import Request
 
 Kind = Literal["pause", "drain", "dump", "run", "restore", "resume"]

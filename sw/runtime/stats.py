@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hw.contract.job import COUNTERS
-from hw.image import Image
+from hw.contract.params import SocParams
+from hw.image import Image, LayerInfo
 from sw.driver import DramTraffic, JobResult
 
 
@@ -67,43 +68,36 @@ class RunStats:
 
 
 def run_stats(
-    image: Image, jobs: Sequence[JobResult], begin: int, latency: int, on_cpu: Sequence[StepOnCpu] = ()
-) -> RunStats:
+    image: Image, params: SocParams, jobs: Sequence[JobResult], begin: int, latency: int,
+    on_cpu: Sequence[StepOnCpu] = (),
+) -> RunStats:  # fmt: skip
     """Return statistics of one inference of ``image`` from the results of its jobs, and of its steps on the CPU."""
-    layers = [_layer_stats(image, index, jobs) for index in range(len(image.meta.layers))]
+    mine: dict[int, list[JobResult]] = {}
+    for job in jobs:
+        mine.setdefault(image.meta.jobs[job.job].layer, []).append(job)
+    peak = params.macs // params.engines
+    layers = [_layer_stats(info, mine.get(index, []), peak) for index, info in enumerate(image.meta.layers)]
     first = min((job.prologue_start or job.start for job in jobs), default=0)
     cycles = max((job.end for job in jobs), default=0) - first
     macs = sum(layer.macs for layer in layers if layer.engines)
     engines = {job.engine for job in jobs}
-    used = _utilisation(image, macs, len(engines), cycles)
+    used = _utilisation(macs, peak * len(engines) * cycles)
     return RunStats(cycles, latency, macs, used, layers, list(jobs), begin, tuple(on_cpu))
 
 
-def _layer_stats(image: Image, index: int, jobs: Sequence[JobResult]) -> LayerStats:
-    info = image.meta.layers[index]
-    mine = [job for job in jobs if image.meta.jobs[job.job].layer == index]
+def _layer_stats(info: LayerInfo, mine: Sequence[JobResult], peak: int) -> LayerStats:
     if not mine:
         return LayerStats(info.name, info.kind, info.output, info.macs, nodes=tuple(info.nodes))
     start, end = min(job.start for job in mine), max(job.end for job in mine)
     engines = tuple(sorted({job.engine for job in mine}))
     return LayerStats(
-        info.name,
-        info.kind,
-        info.output,
-        info.macs,
-        start,
-        end,
-        engines,
-        _utilisation(image, info.macs, len(engines), end - start),
-        _total_counters(mine),
-        tuple(info.nodes),
-    )
+        info.name, info.kind, info.output, info.macs, start, end, engines,
+        _utilisation(info.macs, peak * len(engines) * (end - start)), _total_counters(mine), tuple(info.nodes),
+    )  # fmt: skip
 
 
-def _utilisation(image: Image, macs: int, engines: int, cycles: int) -> float:
-    params = image.params
-    peak = params.macs // params.engines * engines * cycles
-    return macs / peak if peak else 0.0
+def _utilisation(macs: int, most: int) -> float:
+    return macs / most if most else 0.0
 
 
 def _total_counters(jobs: Sequence[JobResult]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sw.driver import LoadedModel
-from sw.driver.preempt.operation import StateTransfer
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.runtime.preemption_mechanism import Mechanism, Situation
 from sw.runtime.request import Request
 

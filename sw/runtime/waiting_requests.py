@@ -2,15 +2,72 @@
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 from sw.driver import Device
-from sw.runtime.first_requests import FirstRequests
 from sw.runtime.priorities import Priorities
 from sw.runtime.request import Request
-from sw.runtime.request_source import RequestSource
 from sw.runtime.rules import Rules
+from sw.runtime.spans import SpanLog
 from sw.runtime.switching import Switching
+
+
+class RequestSource(Protocol):
+    """Is work outside the accelerator, in simulated time, that submits requests: arrivals, a simulated CPU, closed
+    loops.
+
+    The run time asks whenever it looks at what has arrived. So each request arrives at its own cycle, also at one that
+    passed while the host was busy, and no sooner does the run time know of it.
+    """
+
+    def next_cycle(self) -> int | None:
+        """Return when the source next does something by itself, or None if only after a request has ended."""
+        ...
+
+    def run_until(self, cycle: int) -> None:
+        """Do what is due by ``cycle``, submissions included."""
+        ...
+
+
+class FirstRequests:
+    """Holds requests of which only the oldest of each model and priority may be next.
+
+    ``find``: the request of a number as long as it belongs here, otherwise None. It is asked about the oldest ones
+    alone, and those that do not belong here any more are forgotten then.
+    """
+
+    def __init__(self, find: Callable[[int], Request | None]) -> None:
+        self._find = find
+        self._waiting: dict[int, dict[int, list[tuple[int, int]]]] = {}  #: heaps of (arrival, number)
+
+    def add(self, request: Request) -> None:
+        """Add ``request``, which belongs here from now on."""
+        by_priority = self._waiting.setdefault(request.model.number, {})
+        heapq.heappush(by_priority.setdefault(request.priority, []), (request.arrival, request.number))
+
+    def of_models_not(self, used: Collection[int]) -> Iterator[Request]:
+        """Yield the oldest request of each priority and of each model whose number is not among those ``used``."""
+        for model, by_priority in list(self._waiting.items()):
+            if model in used:
+                continue
+            for priority, heap in list(by_priority.items()):
+                first = self._first(heap)
+                if first is not None:
+                    yield first
+                else:
+                    del by_priority[priority]
+            if not by_priority:
+                del self._waiting[model]
+
+    def _first(self, heap: list[tuple[int, int]]) -> Request | None:
+        while heap:
+            found = self._find(heap[0][1])
+            if found is not None:
+                return found
+            heapq.heappop(heap)
+        return None
 
 
 class WaitingRequests:
@@ -147,3 +204,16 @@ class WaitingRequests:
 
     def _next_cycle(self) -> int | None:
         return None if self.source is None else self.source.next_cycle()
+
+
+@dataclass(frozen=True)
+class RuntimeState:
+    """Holds what the parts of one run time work on: requests that have started (``priorities``) and ``waiting`` ones,
+    switches between them, and the log of what has happened."""
+
+    device: Device
+    rules: Rules
+    priorities: Priorities
+    switching: Switching
+    waiting: WaitingRequests
+    log: SpanLog

@@ -6,7 +6,7 @@ from hw.contract.isa import Insn, Op
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from hw.image.image import Image, LiveRange
-from sw.driver.memory.footprint import accumulator_bytes
+from sw.driver.memory.ranges import accumulator_bytes
 from tests.support.images import SIZE, copy_image, encode
 from tests.support.preempt_images import walking_image
 

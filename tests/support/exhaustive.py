@@ -6,7 +6,7 @@ import numpy as np
 
 from hw.contract.regs import EngineState
 from hw.image.image import Image
-from sw.driver import Device, LoadedModel, ModelJob
+from sw.driver import Device, DeviceJob, LoadedModel
 from sw.driver.queues.job import JobState
 from sw.runtime import Session
 
@@ -63,7 +63,7 @@ class Walk:
 
     def _run_jobs(self, jobs: list[int]) -> None:
         device, model = self.device, self.victim.model
-        queued: list[ModelJob] = []
+        queued: list[DeviceJob] = []
         while len(queued) < len(jobs) or not all(job.state is JobState.DONE for job in queued):
             if len(queued) < len(jobs):
                 queued += device.submit(model, jobs[len(queued) :], limit=0)

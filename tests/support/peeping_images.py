@@ -9,7 +9,7 @@ from hw.contract.isa import Insn, Lv0Space, Op
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from hw.image.image import CancelPoint, Image, LiveRange
-from sw.driver.memory.footprint import accumulator_bytes
+from sw.driver.memory.ranges import accumulator_bytes
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.preempt.copies import copy_fields
 from sw.driver.scrub import fill

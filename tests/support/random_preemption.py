@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sim.rtl import RtlBus
 from sw.driver import Device, DeviceTimeout
-from sw.driver.preempt.dump import Dump
+from sw.driver.preempt.state_transfer import Dump
 from sw.runtime import Mechanism, Runtime
 from tests.support.exhaustive import Task
 

@@ -14,7 +14,7 @@ from hw.image.image import Image, ImageError, JobInfo, LiveRange, Relocation
 from sim.backends import DEFAULT_BACKEND, MODEL
 from sim.simulators import open_simulator
 from sw.driver import Device
-from sw.driver.preempt.restore import Restore
+from sw.driver.preempt.state_transfer import Restore
 from sw.runtime import Mechanism, Runtime, Session
 from tests.support.preempt_images import smashing_image
 

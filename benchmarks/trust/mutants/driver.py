@@ -22,11 +22,11 @@ DRIVER = (
     ),
     Mutant(
         "S4", "the DRAM of an unloaded model is not cleared", _SCRUB,
-        "        self._clear_blocks(model.placement)\n", "        pass\n",
+        "        self._clear_blocks(model.placement.dram_blocks)\n", "        pass\n",
         "T", _RESIDUE,
     ),
     Mutant(
-        "S5", "what a dump passes through LV2 belongs to who was there", "sw/driver/memory/window_pool.py",
+        "S5", "what a dump passes through LV2 belongs to who was there", "sw/driver/memory/allocator.py",
         "user = piece.tenant if {piece.tenant} == passing else _SEVERAL", "user = piece.tenant",
         "T", _RESIDUE,
     ),
@@ -37,13 +37,13 @@ DRIVER = (
         "P2", ("exchange",),
     ),
     Mutant(
-        "S7", "a restore is short by 8 bytes", f"{_PREEMPT}restore.py",
+        "S7", "a restore is short by 8 bytes", f"{_PREEMPT}state_transfer.py",
         "load(program, Spill(r.memory, r.start, r.size, r.copy)",
         "load(program, Spill(r.memory, r.start, max(1, r.size - 8), r.copy)",
         "P2", ("exchange",),
     ),
     Mutant(
-        "S8", "the last row of accumulators is lost if it is not whole", f"{_PREEMPT}live_state.py",
+        "S8", "the last row of accumulators is lost if it is not whole", f"{_PREEMPT}suspension.py",
         "-(-(live.offset + live.size) // row) * row)", "(live.offset + live.size) // row * row)",
         "P2", ("exchange",),
     ),
@@ -59,20 +59,20 @@ DRIVER = (
         "T", _RESIDUE,
     ),
     Mutant(
-        "S11", "a completion is taken for that of any job", "sw/driver/queues/completion.py",
+        "S11", "a completion is taken for that of any job", "sw/driver/queues/job.py",
         'if (entry["job_id"], entry["index"]) == expected and ', "if ",
         "P2", ("faults",),
     ),
     Mutant(
-        "S12", "weights that were overwritten count as there", "sw/driver/memory/window_pool.py",
+        "S12", "weights that were overwritten count as there", "sw/driver/memory/allocator.py",
         "kept = [p for p in self._pieces if p.tenant == tenant and (p.where, p.digest) in mine]",
         "kept = [p for p in self._pieces if p.digest is not None]",
         "T", ("storms",),
     ),
     Mutant(
         "S13", "a model with requests may be unloaded", "sw/driver/device.py",
-        "        if model.users:\n            raise DriverError(",
-        "        if model.users and not model.loaded:\n            raise DriverError(",
+        "            if model.users:\n                raise DriverError(",
+        "            if model.users and not model.loaded:\n                raise DriverError(",
         "P4", ("storms",),
     ),
     Mutant(
@@ -87,7 +87,7 @@ DRIVER = (
         "P2", ("exchange",),
     ),
     Mutant(
-        "S16", "what a restore brings back counts as the weights that were there", f"{_PREEMPT}restore.py",
+        "S16", "what a restore brings back counts as the weights that were there", f"{_PREEMPT}state_transfer.py",
         "return [*super().written(copy_job), *((r.start, r.end) for r in copy_job.ranges if r.memory == LV2)]",
         "return super().written(copy_job)",
         "T", ("exchange",),

@@ -16,7 +16,7 @@ RUNTIME = (
         "P3", _STORMS,
     ),
     Mutant(
-        "U3", "a request is too late a million cycles too late", "sw/runtime/deadlines.py",
+        "U3", "a request is too late a million cycles too late", "sw/runtime/recovery.py",
         "if request.last_cycle < now)]", "if request.last_cycle < now - 1_000_000)]",
         "L", _STORMS,
     ),
@@ -26,8 +26,8 @@ RUNTIME = (
         "P3", ("faults", "storms"),
     ),
     Mutant(
-        "U5", "waiting does not end at deadlines", "sw/runtime/wake_ups.py",
-        "for cycle in (self._waiting.next_arrival(), self._deadlines.next_cycle()):",
+        "U5", "waiting does not end at deadlines", "sw/runtime/request_runner.py",
+        "for cycle in (self._waiting.next_arrival(), self._recovery.next_deadline()):",
         "for cycle in (self._waiting.next_arrival(),):",
         "L", ("late",),
     ),

@@ -4,11 +4,11 @@ An image numbers its engines from 0. Any as many engines of the device can stand
 share LV2, DRAM and events, and nothing of an engine outlives an inference.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from hw.image import Image
 from sw.driver.errors import DriverError
-from sw.driver.memory.footprint import engines_of
+from sw.driver.memory.ranges import engines_of
 
 
 def engines_needed(image: Image) -> int:
@@ -34,9 +34,18 @@ def check_engines(image: Image, engines: Sequence[int], available: int) -> tuple
     return chosen
 
 
-def least_used(needed: int, used: Iterable[Collection[int]], available: int) -> tuple[int, ...]:
-    """Return the ``needed`` engines that the fewest of the loaded models use, in rising order; ``used`` is the engines
-    of each of these models. Of equals the lower numbers are taken."""
-    taken = list(used)
-    order = sorted(range(available), key=lambda engine: sum(engine in engines for engines in taken))
-    return tuple(sorted(order[:needed]))
+def choose_engines(
+    image: Image, engines: Sequence[int] | str | None, used: Collection[Collection[int]], available: int
+) -> tuple[int, ...]:
+    """Return the engines to run ``image`` on, as ``Device.load`` is told: those named, the first, or in rising order
+    those that the fewest of the loaded models use, of equals the lower numbers. ``used`` is the engines of each of
+    these models. Raises as :func:`check_engines`."""
+    needed = engines_needed(image)
+    if engines is None:
+        engines = range(needed)
+    elif isinstance(engines, str):
+        if engines != "least_used":
+            raise DriverError(f"engines must be engine numbers or 'least_used', not {engines!r}")
+        order = sorted(range(available), key=lambda engine: sum(engine in others for others in used))
+        engines = sorted(order[:needed])
+    return check_engines(image, engines, available)

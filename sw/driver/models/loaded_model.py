@@ -9,14 +9,12 @@ from hw.contract.bus import Bus
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, IsaError, Segment
 from hw.image import Image, PortInfo, TensorInfo, window_weights
 from sw.driver.errors import DriverError
-from sw.driver.limits import BODY, body_limits
+from sw.driver.limits import BODY, body_limits, code_limits
 from sw.driver.memory.placement import ImagePlacement, relocate
 from sw.driver.memory.ranges import Range
-from sw.driver.memory.weight_windows import predecessors
-from sw.driver.models.code_limits import code_limits
-from sw.driver.models.edge_waits import EdgeWaits
+from sw.driver.models.job_order import EdgeWaits, predecessors
+from sw.driver.queues.descriptor import Descriptor, EventCount
 from sw.driver.queues.events import EventLease
-from sw.driver.queues.job import EventCount, JobWork
 
 EventUse = tuple[tuple[EventCount, ...], int | None]  #: what a job waits for, and the event that it signals
 
@@ -182,10 +180,10 @@ class LoadedModel:
         except IsaError as error:
             return f"({error})"
 
-    def work(self, index: int, engine: int, events: EventUse, cycle_limit: int) -> JobWork:
+    def work(self, index: int, engine: int, events: EventUse, cycle_limit: int) -> Descriptor:
         """Return what job ``index`` is to do on ``engine``, where it uses these ``events``."""
         job, (code, *others) = self.image.meta.jobs[index], self.segments_on(engine)
-        return JobWork(
+        return Descriptor(
             segments=((code[0], self._code_limits[index]), *others),
             cycle_limit=cycle_limit,
             tag=(self.number & 0xFFFF) << 16 | (index & 0xFFFF),

@@ -12,7 +12,6 @@ from hw.contract.isa import Segment
 from hw.contract.spaces import Space
 from sw.driver.memory.ranges import Range, normalise, size
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.model_job import ModelJob
 from sw.driver.queues.job import DeviceJob
 
 
@@ -44,7 +43,7 @@ class Lv2Use:
 
 
 def lv2_use(
-    total: int, models: Sequence[LoadedModel], queued: Sequence[ModelJob], waiting: Collection[DeviceJob]
+    total: int, models: Sequence[LoadedModel], queued: Sequence[DeviceJob], waiting: Collection[DeviceJob]
 ) -> Lv2Use:
     """Return the use of LV2. ``queued`` is outstanding jobs, oldest first; ``waiting`` is those whose prologue has not
     run."""
@@ -54,7 +53,7 @@ def lv2_use(
     return Lv2Use(total, size(reserved), size(r for ranges in held.values() for r in ranges), parts)
 
 
-def _held(model: LoadedModel, queued: Sequence[ModelJob], waiting: Collection[DeviceJob]) -> list[Range]:
+def _held(model: LoadedModel, queued: Sequence[DeviceJob], waiting: Collection[DeviceJob]) -> list[Range]:
     ranges: list[Range] = []
     begun: set[int] = set()  # engines whose oldest job has been seen
     for job in queued:

@@ -4,12 +4,11 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
+from sw.driver.memory.allocator import WindowPool
 from sw.driver.memory.ranges import Range
-from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.model_job import JobResult, ModelJob
 from sw.driver.queues.engine_queue import EngineQueue
-from sw.driver.queues.job import JobState
+from sw.driver.queues.job import DeviceJob, JobResult, JobState
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.scrub import Scrubber
 
@@ -26,9 +25,9 @@ class ModelJobs:
 
     # -- what is outstanding ---------------------------------------------------------------------------------
     @property
-    def outstanding(self) -> list[ModelJob]:
+    def outstanding(self) -> list[DeviceJob]:
         """Return the jobs of models in the queues, oldest first."""
-        return sorted((job for job in self._queues.jobs if isinstance(job, ModelJob)), key=lambda job: job.id)
+        return sorted((job for job in self._queues.jobs if job.party is self), key=lambda job: job.id)
 
     def models(self, engines: Container[int] | None = None) -> list[LoadedModel]:
         """Return the models with outstanding jobs, on ``engines`` or on any."""
@@ -67,7 +66,7 @@ class ModelJobs:
         limit: int | None,
         cycle_limit: int | None,
         engine: int | None,
-    ) -> list[ModelJob]:
+    ) -> list[DeviceJob]:
         """Queue jobs as ``Device.submit`` does."""
         numbers = {index: model.engine_of(index) if engine is None else engine for index in jobs}
         if model.placed:
@@ -91,8 +90,8 @@ class ModelJobs:
             else:
                 events = model.image_events(index) if engine is None else model.follow(number)
             most = model.cycle_limits[index] if cycle_limit is None else cycle_limit
-            job = ModelJob(
-                self._queues.new_id(), number, model.work(index, number, events, most), self, model=model, index=index,
+            job = DeviceJob(
+                self._queues.new_id(), number, model.work(index, number, events, most), self, (model,), index,
                 interrupt=index == last[number] or queue.pushed % period == period - 1,
                 prologue=not self._resident(model, index),
             )  # fmt: skip
@@ -104,7 +103,7 @@ class ModelJobs:
         self._queues.ring_doorbells()
         return queued
 
-    def requeue(self, job: ModelJob, *, prologue: bool) -> None:
+    def requeue(self, job: DeviceJob, *, prologue: bool) -> None:
         """Queue a job again that is OFF. Its ``prologue`` runs unless it goes on behind a point, where it finds the
         engine as it was."""
         queue, model = self._queues.engines[job.engine], job.model
@@ -114,8 +113,13 @@ class ModelJobs:
         job.prologue = prologue
         queue.add(job, window_after=self._window_after(queue, model, job.index), hold=True)
 
-    def collect(self, jobs: Sequence[ModelJob], limit: int | None) -> list[JobResult]:
-        """Return results as ``Device.collect`` does."""
+    def collect(self, jobs: Sequence[DeviceJob], limit: int | None) -> list[JobResult]:
+        """Return the results of submitted jobs, waiting up to ``limit`` cycles for the last of them, or (None) as long
+        as jobs may take.
+
+        Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit, and for
+        a job that keeps its engine longer than it may.
+        """
         self._queues.wait(lambda: all(job.state is JobState.DONE for job in jobs), limit)
         return [job.result for job in jobs if job.result is not None]
 
@@ -124,7 +128,7 @@ class ModelJobs:
         kept = model.kept_weights(job)
         return kept is not None and self.lv2.has_weights(kept[0], model.tenant, kept[1])
 
-    def _window_holder(self, model: LoadedModel, index: int, engine: int) -> ModelJob | None:
+    def _window_holder(self, model: LoadedModel, index: int, engine: int) -> DeviceJob | None:
         """Return the latest outstanding job that uses the weight window of job ``index``, which comes to ``engine``, or
         None. Engines of a placed model have windows of their own."""
         mine = [job for job in self.outstanding if job.model is model]
@@ -168,27 +172,27 @@ class ModelJobs:
         self._queues.wait(lambda: self._may_push(queue, model, job), limit)
 
     # -- as party of the jobs (``Party``) --------------------------------------------------------------------
-    def ended(self, job: ModelJob, completion: dict[str, int]) -> None:
+    def ended(self, job: DeviceJob, completion: dict[str, int]) -> None:
         """Keep the job's result, which can be collected from now on."""
         kept = job.model.kept_weights(job.index)
         if kept is not None and job.point is None:
             self.lv2.put(kept[0], job.model.tenant, kept[1])
         job.retire(completion)
 
-    def fault_of(self, job: ModelJob, record: FaultRecord) -> DeviceFault:
+    def fault_of(self, job: DeviceJob, record: FaultRecord) -> DeviceFault:
         """Return the fault, which names job, layer and instruction."""
         return DeviceFault(replace(record, job=str(job), instruction=job.model.disassemble(record.pc)))
 
-    def overdue(self, job: ModelJob, message: str) -> DeviceTimeout:
+    def overdue(self, job: DeviceJob, message: str) -> DeviceTimeout:
         """Return the error for an overdue job, which names the model."""
         return DeviceTimeout(message, job.model)
 
-    def lost(self, engine: int, jobs: Sequence[ModelJob]) -> None:
+    def lost(self, engine: int, jobs: Sequence[DeviceJob]) -> None:
         """Forget jobs that were lost. There will be no results, and what their prologues wrote is not known."""
         for model in {id(job.model): job.model for job in jobs}.values():
             self.lv2.overwritten(model.windows())
 
-    def describe(self, job: ModelJob) -> str:
+    def describe(self, job: DeviceJob) -> str:
         """Return the job as text: index, model and layer."""
         return str(job)
 

@@ -7,7 +7,6 @@ from hw.contract.regs import EngineState
 from sw.driver.errors import DriverError, NotSuspendable
 from sw.driver.limits import BEGINNING, BODY
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.model_job import ModelJob
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job_queues import JobQueues
 
@@ -115,7 +114,6 @@ class Halting:
             return HaltRecord(engine, False, cycle=cycle, loaded=loaded)
         number = queue.register("HALT_POINT")
         job = queue.unfinished[0]
-        assert isinstance(job, ModelJob)  # other programs have no points
         model, points = job.model, job.model.image.meta.cancel_points
         if number >= len(points):
             raise NotSuspendable(

@@ -11,22 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from hw.image import CancelPoint
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
-from sw.driver.memory.footprint import LV2, footprint
-from sw.driver.memory.lv2_windows import choose_windows
-from sw.driver.memory.ranges import Range
+from sw.driver.memory.placement import choose_windows
+from sw.driver.memory.ranges import LV2, Range, footprint
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.model_job import ModelJob
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.halting import Halting, HaltRecord
-from sw.driver.preempt.live_state import Live, clean_ranges, dirty_ranges, first_live, prefetched_windows
-from sw.driver.preempt.operation import StateTransfer
-from sw.driver.preempt.reservation import dump_reserve
 from sw.driver.preempt.staging import split
+from sw.driver.preempt.state_transfer import StateTransfer
 from sw.driver.preempt.supervisor import Supervisor
-from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.driver.preempt.suspension import Suspension
+from sw.driver.preempt.suspended_tasks import SuspendedTasks, dump_reserve
+from sw.driver.preempt.suspension import Live, Suspension, clean_ranges, dirty_ranges, first_live, prefetched_windows
 from sw.driver.preempt.transfers import Transfers
 from sw.driver.queues.events import EventPool
+from sw.driver.queues.job import DeviceJob
 from sw.driver.queues.job_queues import JobQueues
 
 UpcomingJobs = Sequence[tuple[LoadedModel, int]]  #: jobs that will be queued later: model, index in its table
@@ -104,9 +101,9 @@ class Preemption:
         self, engines: tuple[int, ...], halts: dict[int, HaltRecord], upcoming: UpcomingJobs, sent: int
     ) -> Suspension:
         """Empty engines that have halted, and return the record of what was on them."""
-        jobs = {e: [job for job in self._queues.engines[e].unfinished if isinstance(job, ModelJob)] for e in engines}
+        jobs = {e: [job for job in self._queues.engines[e].unfinished if job.of_image] for e in engines}
         points = {e: point for e in engines if jobs[e] and (point := _standing(halts[e], jobs[e][0])) is not None}
-        lives, windows = list[Live](), dict[ModelJob, Range]()
+        lives, windows = list[Live](), dict[DeviceJob, Range]()
         for e, queue in jobs.items():
             if e in points:
                 lives.append((queue[0].model, e, points[e].live))
@@ -263,7 +260,7 @@ class Preemption:
         model.synchronise()
 
 
-def _standing(halt: HaltRecord, oldest: ModelJob) -> CancelPoint | None:
+def _standing(halt: HaltRecord, oldest: DeviceJob) -> CancelPoint | None:
     """Return the point behind which the oldest job continues: where it halted, or where it was resumed if it has not
     begun since. It is None if the job starts from its beginning."""
     return oldest.model.image.meta.cancel_points[halt.point] if halt.in_job else oldest.point

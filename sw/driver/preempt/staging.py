@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sw.driver.errors import DriverError
-from sw.driver.memory.footprint import LV2, Footprint, row_bytes
-from sw.driver.memory.ranges import Range, intersect, normalise, subtract
+from sw.driver.memory.ranges import LV2, Footprint, Range, intersect, normalise, row_bytes, subtract
 from sw.driver.preempt.copies import SLOT_BYTES, SLOTS, StagingBuffer
 from sw.driver.preempt.suspension import DirtyRange
 

@@ -8,12 +8,11 @@ from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.ranges import Range, overlap
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.traffic import DramTraffic
-from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
-from sw.driver.preempt.operation import CopyResult, Effects, StateTransfer
-from sw.driver.preempt.program import MAX_INSTRUCTIONS
+from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT, MAX_INSTRUCTIONS
+from sw.driver.preempt.state_transfer import CopyResult, Effects, StateTransfer
+from sw.driver.queues.descriptor import Descriptor
 from sw.driver.queues.events import EventPool
-from sw.driver.queues.job import DeviceJob, JobWork
+from sw.driver.queues.job import DeviceJob, DramTraffic
 from sw.driver.queues.job_queues import JobQueues
 
 CODE_BYTES = 32 * 1024  #: DRAM for programs of each engine, several of which fit
@@ -22,13 +21,12 @@ _POLL = 200
 _TAG = 0xFFFF << 16  #: model number of supervisor jobs in completions
 
 
-@dataclass(eq=False, kw_only=True)
-class SupervisorJob(DeviceJob):
-    """Describes a job of an operation. ``models``: whose state it moves, or waits for; ``own``: by loads of their own
-    image. ``bytes``: to or from DRAM; None for one that only waits."""
+@dataclass(frozen=True)
+class _Purpose:
+    """Says what a job of ``operation`` is for. ``own``: its models' state is moved by loads of their own image.
+    ``bytes``: to or from DRAM; None for a job that only waits."""
 
     operation: StateTransfer
-    models: Sequence[LoadedModel]
     own: bool
     bytes: int | None
     effects: Effects
@@ -47,9 +45,9 @@ class Supervisor:
         self._event.begin()
 
     @property
-    def jobs(self) -> list[SupervisorJob]:
+    def jobs(self) -> list[DeviceJob]:
         """Return the jobs that are outstanding."""
-        return [job for job in self._queues.jobs if isinstance(job, SupervisorJob)]
+        return [job for job in self._queues.jobs if job.party is self]
 
     def segments(self) -> list[Range]:
         """Return (first byte, size) of the segments of programs that move data: all of DRAM, all of LV2."""
@@ -80,7 +78,7 @@ class Supervisor:
         :meth:`wait`."""
         job_id = self._queues.new_id()
         code = (self._write(engine, program), len(program))
-        work = JobWork(
+        work = Descriptor(
             segments=(code, *(segments or self.segments())[1:]),
             cycle_limit=cycle_limit,
             tag=_TAG,
@@ -88,10 +86,8 @@ class Supervisor:
             signal=self._event.signalled(0) if signal else None,
         )
         self.signals += signal
-        job = SupervisorJob(
-            job_id, engine, work, self, operation=operation, models=models, own=segments is not None, bytes=moved,
-            effects=effects or Effects(),
-        )  # fmt: skip
+        purpose = _Purpose(operation, segments is not None, moved, effects or Effects())
+        job = DeviceJob(job_id, engine, work, self, tuple(models), purpose=purpose)
         operation.jobs.append(job)
         self._queues.engines[engine].add(job, barrier=True, hold=True)
 
@@ -129,35 +125,37 @@ class Supervisor:
         return sorted({job.engine for job in self.jobs})
 
     # -- as party of the jobs (``Party``) --------------------------------------------------------------------
-    def ended(self, job: SupervisorJob, completion: dict[str, int]) -> None:
+    def ended(self, job: DeviceJob, completion: dict[str, int]) -> None:
         """Note that the job has done what it was to do; if it was the last of its operation, that has ended."""
-        if job.bytes is not None:
+        purpose: _Purpose = job.purpose
+        if purpose.bytes is not None:
             traffic = DramTraffic.of(completion)
-            moved = CopyResult(job.engine, completion["start"], completion["end"], job.bytes, traffic)
-            job.operation.results.append(moved)
-        job.effects.on_start()
-        job.effects.on_end()
-        job.operation.settle()
+            moved = CopyResult(job.engine, completion["start"], completion["end"], purpose.bytes, traffic)
+            purpose.operation.results.append(moved)
+        purpose.effects.on_start()
+        purpose.effects.on_end()
+        purpose.operation.settle()
 
-    def fault_of(self, job: SupervisorJob, record: FaultRecord) -> SupervisorFault:
+    def fault_of(self, job: DeviceJob, record: FaultRecord) -> SupervisorFault:
         """Return a ``SupervisorFault``: no suspended task has lost anything by it."""
-        return SupervisorFault(replace(record, job=self.describe(job)), job.models, own=job.own)
+        return SupervisorFault(replace(record, job=self.describe(job)), job.models, own=job.purpose.own)
 
-    def overdue(self, job: SupervisorJob, message: str) -> SupervisorTimeout:
+    def overdue(self, job: DeviceJob, message: str) -> SupervisorTimeout:
         """Return a ``SupervisorTimeout``: no suspended task has lost anything by it."""
-        return SupervisorTimeout(message, job.models, own=job.own)
+        return SupervisorTimeout(message, job.models, own=job.purpose.own)
 
-    def lost(self, engine: int, jobs: Sequence[SupervisorJob]) -> None:
+    def lost(self, engine: int, jobs: Sequence[DeviceJob]) -> None:
         """Forget jobs that were lost. The oldest may have begun, the others have not."""
-        jobs[0].effects.on_start()
+        jobs[0].purpose.effects.on_start()
         if not self.jobs:
             self._event.synchronise()
             self._event.begin()
             self.signals = 0
 
-    def describe(self, job: SupervisorJob) -> str:
+    def describe(self, job: DeviceJob) -> str:
         """Return the job as text: ``a dump job of the driver, for 'digits'``."""
-        return f"a {job.operation.name} job of the driver, for {', '.join(repr(model.name) for model in job.models)}"
+        names = ", ".join(repr(model.name) for model in job.models)
+        return f"a {job.purpose.operation.name} job of the driver, for {names}"
 
 
 assert LV2_SEGMENT in LV2_SEGMENTS

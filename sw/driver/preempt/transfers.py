@@ -9,20 +9,16 @@ from hw.contract.isa import Insn, Op
 from hw.contract.spaces import Space
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, NotSuspendable, OutOfMemory
 from sw.driver.limits import copy_limit
-from sw.driver.memory.footprint import LV2, Footprint
-from sw.driver.memory.ranges import Range, normalise, subtract
+from sw.driver.memory.ranges import LV2, Footprint, Range, normalise, subtract
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.model_job import ModelJob
 from sw.driver.models.model_jobs import ModelJobs
-from sw.driver.preempt.copies import SLOT_BYTES, reload
-from sw.driver.preempt.dump import Dump
-from sw.driver.preempt.operation import Effects, StateTransfer
-from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
-from sw.driver.preempt.restore import Restore
+from sw.driver.preempt.copies import MAX_INSTRUCTIONS, SLOT_BYTES, Program, reload
 from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
+from sw.driver.preempt.state_transfer import Dump, Effects, Restore, StateTransfer
 from sw.driver.preempt.supervisor import Supervisor
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
 from sw.driver.preempt.suspension import DirtyRange, Suspension
+from sw.driver.queues.job import DeviceJob
 from sw.driver.queues.job_queues import JobQueues
 
 
@@ -184,7 +180,7 @@ class Transfers:
         return result
 
     def _push_reloads(
-        self, operation: StateTransfer, engine: int, job: ModelJob, insns: list[Insn], after: int | None
+        self, operation: StateTransfer, engine: int, job: DeviceJob, insns: list[Insn], after: int | None
     ) -> None:
         """Run loads of the image again. They may take as many cycles as its body may."""
         model = job.model
@@ -221,7 +217,7 @@ class Transfers:
 
 
 @contextmanager
-def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[ModelJob] = ()) -> Iterator[None]:
+def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[DeviceJob] = ()) -> Iterator[None]:
     """Raise ``NotSuspendable`` for what cannot be done for these ranges, or for jobs with loads to run again; it names
     the model that has most of them."""
     try:

@@ -6,8 +6,7 @@ from hw.contract.bus import Bus
 from hw.contract.job import COMPLETION, JOB
 from hw.contract.regs import EngineState
 from sw.driver.errors import DriverError, FaultRecord
-from sw.driver.queues.completion import checked, fault_record
-from sw.driver.queues.job import DeviceJob, JobState, describe
+from sw.driver.queues.job import DeviceJob, JobState, checked, describe, fault_record
 from sw.driver.queues.registers import RegisterAccess, field_value
 
 RING_LOG2 = 6  #: log2 of the entries of a ring, unless told otherwise

@@ -67,3 +67,31 @@ def seniority(candidate: Candidate, candidates: int) -> tuple[float, ...]:
     """Return a key that sorts layers whose idle times tie among so many ``candidates``."""
     cost = candidate.cost
     return not has_waited(candidate, candidates), cost.compute - cost.load, candidate.arrival, candidate.request
+
+
+class IdleTimeTolerant(OrderPolicy):
+    """Is :class:`~sw.runtime.policies.idle_time.IdleTime` with sums of idle times that tie although they differ a
+    little: by less than ``tolerance`` times what the layer with the larger one takes.
+
+    Estimates are not better than that, and compute that waits for a moment costs less than a lead that memory access
+    has no room for. What ties is ordered as there, the smaller memory-access idle time first.
+    """
+
+    def __init__(self, tolerance: float = 0.05, starvation_limit: int = 16) -> None:
+        if tolerance < 0:
+            raise ValueError(f"tolerance must not be negative, not {tolerance}")
+        if starvation_limit < 1:
+            raise ValueError(f"starvation_limit must be at least 1, not {starvation_limit}")
+        self._limit, self._tolerance = starvation_limit, tolerance
+
+    def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
+        """Return the candidate that the class describes."""
+        idle = [idle_times(state, candidate) for candidate in candidates]
+        least = min(map(sum, idle))
+        tied = [
+            (mine, candidate)
+            for mine, candidate in zip(idle, candidates, strict=True)
+            if sum(mine) - least <= self._tolerance * max(candidate.cost.load, candidate.cost.compute)
+        ]
+        best = min(tied, key=lambda pair: (pair[0].access, *seniority(pair[1], len(candidates))))[1]
+        return guarded(best, candidates, self._limit)

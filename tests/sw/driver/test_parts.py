@@ -3,9 +3,8 @@
 import numpy as np
 
 from hw.contract.params import preset
-from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.allocator import Allocator, WindowPool
 from sw.driver.memory.placement import place
-from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.preemption import Preemption

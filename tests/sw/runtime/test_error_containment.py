@@ -7,7 +7,7 @@ from hw.contract.params import preset
 from hw.contract.spaces import Space
 from sw.driver import Device, DriverError, NotSuspendable
 from sw.runtime import InputError, Mechanism, Runtime
-from sw.runtime.policies.fcfs import Fcfs
+from sw.runtime.policies.request_order import Fcfs
 from sw.runtime.request import RequestCancelled, State
 from tests.support.fake_soc import FakeSoc
 from tests.support.images import copy_image, negating_image
@@ -77,7 +77,7 @@ def test_an_order_policy_that_raises_ends_one_request(method):
 
 @pytest.mark.parametrize("method", ["place", "executed"])
 def test_a_placement_policy_that_raises_ends_one_request(method):
-    from sw.runtime.policies.queue_time import QueueTime
+    from sw.runtime.policies.placement import QueueTime
 
     calls = []
 

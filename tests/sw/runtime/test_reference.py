@@ -5,12 +5,11 @@ from hw.contract.params import preset
 from sim.model.bus import ModelBus
 from sw.driver import Device, JobResult
 from sw.runtime import Runtime, Session, reference
-from sw.runtime.estimates import Estimates
-from sw.runtime.forecast import Forecast
+from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.job_groups import job_groups
 from sw.runtime.policies import LayerCost
-from sw.runtime.policies.fcfs import Fcfs
-from sw.runtime.policies.queue_time import QueueTime
+from sw.runtime.policies.placement import QueueTime
+from sw.runtime.policies.request_order import Fcfs
 from sw.runtime.scheduler import LayerChain, LayerScheduler
 from tests.support.images import copy_image
 from tests.support.preempt_images import walking_image

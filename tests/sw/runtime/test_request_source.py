@@ -7,7 +7,7 @@ from hw.contract.params import preset
 from sw.driver import Device
 from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.runtime import Runtime
-from tests.support.fake_soc import FakeSoc
+from tests.support.model_soc import ModelSoc
 from tests.support.preempt_images import walking_image
 
 TINY = preset("tiny")
@@ -36,7 +36,7 @@ class Script:
 def served(seed, source):
     """Cycles of ten requests at random; from a ``source``, or all submitted before."""
     random = np.random.default_rng(seed)
-    device = Device(FakeSoc(TINY, seed=seed))
+    device = Device(ModelSoc(TINY, seed=seed))
     models = [device.load(walking_image(TINY, jobs=1 + i, name=f"m{i}")) for i in range(4)]
     runtime = Runtime(device, "idle_time", preemptive=bool(seed % 2), rule=lambda situation: Mechanism.DUMP)
     arrivals = sorted(random.choice(60_000, 10, replace=False) + device.bus.cycle + 1)
@@ -56,7 +56,7 @@ def test_requests_run_as_if_they_had_been_submitted_before(seed):
 
 
 def test_a_source_may_go_on_without_a_request():
-    device = Device(FakeSoc(TINY))
+    device = Device(ModelSoc(TINY))
     runtime = Runtime(device, "fcfs")
     model, begin = device.load(walking_image(TINY)), device.bus.cycle
     script = Script(runtime, [(begin + 9000, model, 0)], idle=[begin + 500, begin + 50_000])

@@ -8,7 +8,7 @@ from hw.contract.job import Fault
 from hw.contract.params import preset
 from sw.driver import Device, DeviceFault, DriverError
 from sw.driver.errors import SupervisorFault
-from sw.runtime.policies.fcfs import Fcfs
+from sw.runtime.policies.request_order import Fcfs
 from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.request import RequestCancelled, State
 from sw.runtime.runtime import Runtime

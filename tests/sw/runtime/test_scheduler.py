@@ -5,13 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from sw.runtime.estimates import Estimates
-from sw.runtime.forecast import Forecast
-from sw.runtime.layer_graph import LayerGraph
+from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.policies import LayerCost, OrderPolicy, placement_for
-from sw.runtime.policies.fcfs import Fcfs
 from sw.runtime.policies.idle_time import IdleTime
-from sw.runtime.scheduler import LayerChain, LayerScheduler
+from sw.runtime.policies.request_order import Fcfs
+from sw.runtime.scheduler import LayerChain, LayerGraph, LayerScheduler
 
 MODELS = {"a": [LayerCost(10, 20, 40), LayerCost(5, 8, 40)], "b": [LayerCost(30, 5, 10)] * 3}
 

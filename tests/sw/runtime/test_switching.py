@@ -10,11 +10,10 @@ import pytest
 from hw.contract.params import preset
 from sw.driver import Device
 from sw.driver.memory.allocator import Allocator
-from sw.driver.models.traffic import DmaTraffic, DramTraffic
-from sw.driver.preempt.dump import Dump
-from sw.driver.preempt.operation import CopyResult
+from sw.driver.preempt.state_transfer import CopyResult, Dump
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.driver.queues.job import DeviceJob, JobState, JobWork
+from sw.driver.queues.descriptor import Descriptor
+from sw.driver.queues.job import DeviceJob, DmaTraffic, DramTraffic, JobState
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
@@ -62,7 +61,7 @@ def test_later_ones_are_measured():
 
 def test_a_dump_counts_once_it_has_ended_and_not_if_it_failed():
     switching, dump = Switching(choose, 1.0), _operation()
-    dump.jobs.append(DeviceJob(7, 0, JobWork((), 0, 0), party=None, state=JobState.QUEUED))
+    dump.jobs.append(DeviceJob(7, 0, Descriptor((), 0, 0), party=None, state=JobState.QUEUED))
     _switched(switching, 0, 1000, dump, 2500)
     assert _lead(switching) == 2600
     dump.jobs.clear()
@@ -121,13 +120,13 @@ class Scene:
             for layer in model.image.meta.layers:
                 layer.estimated_compute = 20_000
         self.pauses = []
-        suspend = device.preemption.suspend
+        suspend = device.suspend
 
         def watched(*arguments, **options):
             self.pauses.append(device.bus.cycle)
             return suspend(*arguments, **options)
 
-        device.preemption.suspend = watched
+        device.suspend = watched
         self.long = self.runtime.submit(long, X)
         arrival = device.bus.cycle + delay
         self.urgent = self.runtime.submit(urgent, X, priority=1, arrival=arrival, announced=announced)

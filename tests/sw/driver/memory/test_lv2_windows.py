@@ -1,7 +1,7 @@
 import pytest
 
 from sw.driver import DriverError
-from sw.driver.memory.lv2_windows import choose_windows
+from sw.driver.memory.placement import choose_windows
 from sw.driver.memory.ranges import intersect, size
 
 

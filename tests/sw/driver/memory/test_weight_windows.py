@@ -1,5 +1,5 @@
 from hw.contract.params import preset
-from sw.driver.memory.weight_windows import predecessors
+from sw.driver.models.job_order import predecessors
 from tests.support.preempt_images import walking_image
 
 TINY = preset("tiny")

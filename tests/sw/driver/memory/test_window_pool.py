@@ -2,7 +2,7 @@
 
 import random
 
-from sw.driver.memory.window_pool import WindowPool
+from sw.driver.memory.allocator import WindowPool
 
 
 def test_what_was_there_at_the_start_is_the_default_tenants():

@@ -4,7 +4,7 @@ from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
 from hw.image.image import JobInfo
 from sw.driver import Device
-from sw.driver.models.code_limits import code_limits
+from sw.driver.limits import code_limits
 from tests.support.images import copy_image
 from tests.support.preempt_images import walking_image
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sw.driver.models.edge_waits import EdgeWaits
+from sw.driver.models.job_order import EdgeWaits
 
 PENDING = lambda job: False  # noqa: E731
 

@@ -6,7 +6,7 @@ import pytest
 from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from sw.driver import Device, DeviceFault, DriverError
-from sw.driver.models.engine_choice import least_used
+from sw.driver.models.engine_choice import choose_engines
 from tests.support.images import copy_image
 from tests.support.preempt_images import smashing_image, walking_image
 
@@ -53,8 +53,8 @@ def test_the_first_engines_unless_told(soc):
 
 
 def test_least_used():
-    assert least_used(2, [], 3) == (0, 1)
-    assert least_used(2, [(0, 1), (0, 2), (0,)], 4) == (1, 3)
+    assert choose_engines(pair(), "least_used", [], 3) == (0, 1)
+    assert choose_engines(pair(), "least_used", [(0, 1), (0, 2), (0,)], 4) == (1, 3)
 
 
 def test_chosen_anew_for_each_inference(soc):

@@ -5,7 +5,8 @@ from hw.contract.job import COMPLETION, JOB, Fault, JobFlag
 from hw.contract.params import preset
 from sw.driver.device import Device
 from sw.driver.errors import DriverError
-from sw.driver.queues.job import DeviceJob, JobState, JobWork
+from sw.driver.queues.descriptor import Descriptor
+from sw.driver.queues.job import DeviceJob, JobState
 from tests.support.fake_soc import FakeSoc
 
 
@@ -20,7 +21,7 @@ def stored(device, slot):
 
 
 def job(number=0):
-    return DeviceJob(number, 0, JobWork(((0, 0),) * 8, 0, 0), party=None)
+    return DeviceJob(number, 0, Descriptor(((0, 0),) * 8, 0, 0), party=None)
 
 
 def test_prologues_wait_for_a_barrier(soc):

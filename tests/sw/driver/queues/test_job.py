@@ -4,10 +4,11 @@ import pytest
 
 from hw.contract.job import JOB, JOB_MAGIC, JobFlag
 from hw.image.image import CancelPoint
-from sw.driver.queues.job import DeviceJob, JobWork, describe
+from sw.driver.queues.descriptor import Descriptor
+from sw.driver.queues.job import DeviceJob, describe
 
 SEGMENTS = tuple((4096 * i, 100 + i) for i in range(8))
-WORK = JobWork(SEGMENTS, 500, 7 << 16, body_pc=3, prologue_pc=1, waits=((4, 9), (5, 2)), signal=6)
+WORK = Descriptor(SEGMENTS, 500, 7 << 16, body_pc=3, prologue_pc=1, waits=((4, 9), (5, 2)), signal=6)
 
 
 def told(**what):
@@ -30,10 +31,10 @@ def test_all_that_a_job_can_say():
 @pytest.mark.parametrize(
     ("what", "flags"),
     [
-        ({"work": JobWork(SEGMENTS, 0, 0)}, JobFlag(0)),
-        ({"work": JobWork(SEGMENTS, 0, 0, waits=((0, 1),), signal=0)}, JobFlag.WAIT0 | JobFlag.SIGNAL),
+        ({"work": Descriptor(SEGMENTS, 0, 0)}, JobFlag(0)),
+        ({"work": Descriptor(SEGMENTS, 0, 0, waits=((0, 1),), signal=0)}, JobFlag.WAIT0 | JobFlag.SIGNAL),
         ({"prologue": False}, JobFlag.WAIT0 | JobFlag.WAIT1 | JobFlag.SIGNAL),
-        ({"work": JobWork(SEGMENTS, 0, 0, prologue_pc=0)}, JobFlag.PROLOGUE),
+        ({"work": Descriptor(SEGMENTS, 0, 0, prologue_pc=0)}, JobFlag.PROLOGUE),
     ],
 )
 def test_flags(what, flags):

@@ -9,7 +9,8 @@ from hw.contract.job import COMPLETION, Fault
 from hw.contract.params import preset
 from sw.driver.errors import DeviceFault
 from sw.driver.memory.allocator import Allocator
-from sw.driver.queues.job import DeviceJob, JobState, JobWork
+from sw.driver.queues.descriptor import Descriptor
+from sw.driver.queues.job import DeviceJob, JobState
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.queues.registers import RegisterAccess
 from tests.support.fake_soc import FakeSoc
@@ -56,7 +57,7 @@ def retire(queues, job, *, job_id=None, **members):
 
 
 def push(queues, engine, party):
-    job = DeviceJob(queues.new_id(), engine, JobWork(((0, 0),) * 8, 0, 0), party)
+    job = DeviceJob(queues.new_id(), engine, Descriptor(((0, 0),) * 8, 0, 0), party)
     queues.engines[engine].add(job)
     assert job.state is JobState.QUEUED and job in queues.jobs
     return job

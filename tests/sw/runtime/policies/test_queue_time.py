@@ -5,7 +5,7 @@ import random
 import pytest
 
 from sw.runtime.policies import PLACEMENT, Operator, placement_for
-from sw.runtime.policies.queue_time import QueueTime
+from sw.runtime.policies.placement import QueueTime
 
 
 def operator(number, duration=10.0, **more):

@@ -1,14 +1,33 @@
-"""Finds what the jobs of a placed model wait for: an event per engine, and of each the count at which the data is
-there.
+"""Finds which jobs of a model have to end before another one: those that hold its weight window, and, in a placed
+model, those that it reads.
 
-An engine runs its jobs in order and signals its event at the end of each. So "job k has ended" is "the event of its
-engine has reached the number of jobs up to k there", and a job waits for at most one count of each other engine. What
-follows from another wait, or from one of a job ahead in the same queue, is left out. Jobs are queued in an order in
-which each comes behind those it waits for; so the oldest job of some queue can always run, and no wait closes a circle.
-"""
+An image says how many places earlier, among its own jobs on an engine, the latest job lies that used any of a window.
+Where jobs of other models come between, or the job runs on another engine, that distance means nothing: what is kept
+here is the job itself, and the distance follows from where it was queued.
+
+A placed model has an event for each engine, and waits name the count at which the data is there. An engine runs its
+jobs in order and signals its event at the end of each. So "job k has ended" is "the event of its engine has reached
+the number of jobs up to k there", and a job waits for at most one count of each other engine. What follows from another
+wait, or from one of a job ahead in the same queue, is left out. Jobs are queued in an order in which each comes behind
+those it waits for; so the oldest job of some queue can always run, and no wait closes a circle."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from hw.image import Image
+
+
+def predecessors(image: Image) -> list[int | None]:
+    """Return for each job of ``image`` the one that must retire before its prologue may start, or None if no job of the
+    same inference used its window."""
+    result: list[int | None] = []
+    queues: dict[int, list[int]] = {}
+    for index, job in enumerate(image.meta.jobs):
+        mine = queues.setdefault(job.engine, [])
+        known = 0 < job.window_after <= len(mine)
+        result.append(mine[len(mine) - job.window_after] if known else None)
+        mine.append(index)
+    return result
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,38 @@
-"""Schedules by tokens in the manner of PREMA."""
+"""Serves layers in the order of whole requests, or turn by turn."""
 
 from collections.abc import Sequence
 
 from sw.runtime.policies.contract import AcceleratorState, Candidate, OrderPolicy
+
+
+class Fcfs(OrderPolicy):
+    """Serves first come, first served: all layers of the oldest request before any of the next."""
+
+    def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
+        """Return the layer of the request that arrived first."""
+        return min(candidates, key=lambda c: (c.arrival, c.request))
+
+
+class RoundRobin(OrderPolicy):
+    """Serves one layer of each open request in turn, in order of request numbers."""
+
+    def __init__(self) -> None:
+        self._last = -1
+
+    def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
+        """Return the layer of the request after the one served last."""
+        chosen = min(candidates, key=lambda c: (c.request <= self._last, c.request))
+        self._last = chosen.request
+        return chosen
+
+
+class ShortestJobFirst(OrderPolicy):
+    """Serves the request with the shortest duration when alone. A shorter one that arrives takes over at the next
+    layer."""
+
+    def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
+        """Return the layer of the shortest request, of equally short ones the oldest."""
+        return min(candidates, key=lambda c: (c.alone, c.arrival, c.request))
 
 
 class Prema(OrderPolicy):
