@@ -90,7 +90,7 @@ def _utilisation() -> Counts:
 
 def _order() -> Counts:
     """The compiler's calls for a network with branches, those of the order search apart."""
-    with _python_calls("compiler/order") as search, _python_calls("compiler", "sim") as calls:
+    with _python_calls("compiler/plan/order") as search, _python_calls("compiler", "sim") as calls:
         image = compile_model(_small("squeezenet_small"), _TINY, jobs=1, cache=False)
     return {"calls of the search": search(), "calls of the compiler": calls(), "jobs": len(image.meta.jobs)}
 

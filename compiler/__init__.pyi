@@ -1,20 +1,10 @@
 from . import golden as golden, ir as ir, quantise as quantise, reference as reference
-from .backend.objects.desk import Desk as Desk
-from .backend.objects.object_store import ObjectStore as ObjectStore, compiler_digest as compiler_digest
-from .backend.objects.workers import cpus as cpus
-from .backend.options import ORDERS as ORDERS, STRATEGIES as STRATEGIES, Options as Options
-from .backend.pipeline import (
-    blank as blank,
-    build as build,
-    decide as decide,
-    emit as emit,
-    fill as fill,
-    lowered as lowered,
-    settle as settle,
-)
-from .backend.program.semaphores import WAITS as WAITS
 from .compile import Compiled as Compiled, compile_model as compile_model, compile_with_report as compile_with_report
 from .dynamic_dimension import DynamicDimension as DynamicDimension, dynamic_batches as dynamic_batches
+from .emission.objects.desk import Desk as Desk
+from .emission.objects.object_store import ObjectStore as ObjectStore, compiler_digest as compiler_digest
+from .emission.objects.workers import cpus as cpus
+from .emission.program.semaphores import WAITS as WAITS
 from .frontend import import_model as import_model
 from .frontend.load import load as load, read_model as read_model
 from .frontend.problems import (
@@ -35,7 +25,17 @@ from .ir import (
     Tensor as Tensor,
 )
 from .length_padding import padding_problem as padding_problem
-from .order.dimensions import (
+from .pipeline import (
+    blank as blank,
+    build as build,
+    decide as decide,
+    emit as emit,
+    fill as fill,
+    lowered as lowered,
+    settle as settle,
+)
+from .plan.options import ORDERS as ORDERS, STRATEGIES as STRATEGIES, Options as Options
+from .plan.order.dimensions import (
     CHANNELS as CHANNELS,
     ONE_PIXEL as ONE_PIXEL,
     RULES as RULES,
@@ -47,24 +47,24 @@ from .order.dimensions import (
     SplitRule as SplitRule,
     even_pieces as even_pieces,
 )
-from .order.graph import OperatorNode as OperatorNode, Order as Order, OrderGraph as OrderGraph, members as members
-from .order.greedy import greedy_order as greedy_order, least_peak_order as least_peak_order
-from .order.model import order_model as order_model
-from .order.orders import (
+from .plan.order.graph import OperatorNode as OperatorNode, Order as Order, OrderGraph as OrderGraph, members as members
+from .plan.order.greedy import greedy_order as greedy_order, least_peak_order as least_peak_order
+from .plan.order.model import order_model as order_model
+from .plan.order.orders import (
     completions as completions,
     count as count,
     every_order as every_order,
     random_order as random_order,
 )
-from .order.report import LowerBound as LowerBound, OrderReport as OrderReport, SubgraphReport as SubgraphReport
-from .order.residency import (
+from .plan.order.report import LowerBound as LowerBound, OrderReport as OrderReport, SubgraphReport as SubgraphReport
+from .plan.order.residency import (
     peak_bytes as peak_bytes,
     spills as spills,
     threshold as threshold,
     total_bytes as total_bytes,
 )
-from .order.search import SearchLimits as SearchLimits, search_order as search_order
-from .order.subgraphs import key_nodes as key_nodes
+from .plan.order.search import SearchLimits as SearchLimits, search_order as search_order
+from .plan.order.subgraphs import key_nodes as key_nodes
 from .plan.plan import Plan as Plan
 from .plan.plan_error import PlanError as PlanError
 from .quantise import Feed as Feed

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import onnx
 
-from compiler.backend.objects.desk import Desk
-from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.options import RUN, Options
-from compiler.backend.pipeline import blank, emit, fill, uncollected
+from compiler.emission.objects.desk import Desk
+from compiler.emission.objects.object_store import ObjectStore
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
-from compiler.order.report import OrderReport
+from compiler.pipeline import blank, emit, fill, uncollected
+from compiler.plan.options import RUN, Options
+from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
 from compiler.search.engine_count import build_for_its_size

@@ -85,7 +85,7 @@ def test_a_name_of_a_front_is_no_module_beside_it(stub):
         ("import sim.rtl.compiled", "sim.rtl.compiled"),
         ("from compiler.compile import Compiled", "compiler.compile"),
         ("from hw.soc import Soc", "hw.soc"),
-        ("def late():\n    from compiler.backend import pipeline", "compiler.backend.pipeline"),
+        ("def late():\n    from compiler.plan import options", "compiler.plan.options"),
         ("if TYPE_CHECKING:\n    from hw.mac.unit import MacUnit", "hw.mac.unit"),
     ],
 )

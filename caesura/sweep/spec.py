@@ -38,7 +38,7 @@ class Sweep(pydantic.BaseModel):
     backend: str = "model"  #: one of ``sim.backends.BACKENDS``; for scenarios also ``synthetic``
     machine: dict[str, Values] = {"preset": "tiny"}  #: ``preset`` and parameters of the hardware
     models: list[Path] = []
-    options: dict[str, Values] = {}  #: of the compiler: fields of ``compiler.backend.options.Options``
+    options: dict[str, Values] = {}  #: of the compiler: fields of ``compiler.plan.options.Options``
     fallback: bool = False  #: of models: run on the CPU what the accelerator cannot
     scenarios: list[Path] = []
     policies: list[str] = ["idle_time"]

@@ -1,1 +1,1 @@
-"""Defines a plan: what the compiler decides about a model, as frozen data."""
+"""Decides about a model before there is code: what a plan is, and the rooms that fill one."""

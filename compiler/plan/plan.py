@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from compiler.backend.layers.origin import Origin
-from compiler.backend.layers.region_share import Share
-from compiler.backend.memory.operand import StagingArea
-from compiler.backend.options import Options
-from compiler.order.dimensions import Dimension
 from compiler.plan.json_form import decoded, encoded, text_of
+from compiler.plan.layers.origin import Origin
+from compiler.plan.layers.region_share import Share
+from compiler.plan.memory.operand import StagingArea
+from compiler.plan.options import Options
+from compiler.plan.order.dimensions import Dimension
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles
 from hw.contract.params import ParamError, SocParams
@@ -123,7 +123,7 @@ class MemoryPlan:
 class Plan:
     """Holds all decisions about ``model`` on hardware with ``params``. ``structure``: digest of what they are about,
     see :mod:`compiler.plan.structure`; ``layers``: the names of all layers before any is joined to others. The order of
-    ``steps`` is that in which they run. What is None is free, and :func:`compiler.backend.pipeline.fill` decides it."""
+    ``steps`` is that in which they run. What is None is free, and :func:`compiler.pipeline.fill` decides it."""
 
     version: int
     model: str

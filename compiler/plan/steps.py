@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import ir
-from compiler.backend.layers.layer import Layer
-from compiler.backend.layers.step import ModelStep
-from compiler.backend.objects.step_object import StepObject
+from compiler.emission.objects.step_object import StepObject
+from compiler.plan.layers.layer import Layer
+from compiler.plan.layers.step import ModelStep
 from compiler.plan.plan import StepPlan
 
 

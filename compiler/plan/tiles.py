@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar
 
-from compiler.backend.tiling.conv_tiling import ConvTiling, Ends
+from compiler.plan.tiling.conv_tiling import ConvTiling, Ends
 
 
 @dataclass(frozen=True)

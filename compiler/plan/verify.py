@@ -1,21 +1,21 @@
 """The verifiers of a plan, run before anything is emitted, and of what was emitted by it.
 
-Places in memory are verified by :mod:`compiler.backend.memory.verify`, tiles by the kernels that they are given to.
+Places in memory are verified by :mod:`compiler.plan.memory.verify`, tiles by the kernels that they are given to.
 """
 
 from collections.abc import Iterator, Sequence
 
 from compiler import ir
-from compiler.backend.layers.layer import HostLayer, Layer, LoadLayer
-from compiler.backend.layers.step import ModelStep
-from compiler.backend.lowered_model import LoweredModel
-from compiler.backend.objects.step_object import StepObject
-from compiler.order.dimensions import HEIGHT, WIDTH
+from compiler.emission.objects.step_object import StepObject
+from compiler.plan.layers.layer import HostLayer, Layer, LoadLayer
+from compiler.plan.layers.step import ModelStep
+from compiler.plan.lowered_model import LoweredModel
+from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, Plan, StepPlan
 from compiler.plan.plan_error import PlanError
+from compiler.plan.split.parts import can_be_cut
 from compiler.plan.steps import layer_names
 from compiler.plan.structure import structure_of
-from compiler.search.split.parts import can_be_cut
 
 
 def verify_model(graph: ir.Graph, plan: Plan) -> None:

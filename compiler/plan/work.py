@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from compiler import ir
-from compiler.backend.layers.layer import (
+from compiler.plan.layers.layer import (
     ConvLayer,
     EltwiseLayer,
     HostLayer,
@@ -19,9 +19,9 @@ from compiler.backend.layers.layer import (
     ProductLayer,
     SoftmaxLayer,
 )
-from compiler.backend.layers.origin import is_in_place
-from compiler.backend.memory.pixel_pitch import words_per_run
-from compiler.backend.tiling.conv_tiling import ConvTiling, TileGeometry, TilingContext
+from compiler.plan.layers.origin import is_in_place
+from compiler.plan.memory.pixel_pitch import words_per_run
+from compiler.plan.tiling.conv_tiling import ConvTiling, TileGeometry, TilingContext
 from hw.contract.isa import WIDE_BYTES
 from hw.contract.params import SocParams
 from sim.cost import MacShape, VecShape

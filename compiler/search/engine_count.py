@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from compiler import ir
-from compiler.backend.objects.desk import Desk
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.emission.objects.desk import Desk
 from compiler.ir import CompileError
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from compiler.plan.plan import Plan
 from hw.contract.params import SocParams
 from hw.image import Image

@@ -2,7 +2,7 @@
 
 :func:`build_timed` takes a counted number of programs, so it is reproducible. A program tells how long each of its
 regions takes. From then on their prices are right, those of others are corrected by the errors seen
-(:mod:`compiler.backend.order.region_knowledge`), and the search goes on from the best order. Its cut into regions
+(:mod:`compiler.plan.regions.region_knowledge`), and the search goes on from the best order. Its cut into regions
 changes with the prices, too. So each program is the one that should take least for all that is known.
 :func:`build_measured` measures orders near the best one until its time is over.
 """
@@ -13,16 +13,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import ir
-from compiler.backend.objects.desk import Desk
-from compiler.backend.options import Options
-from compiler.backend.order.regions import Orders, RunStudy, Study
-from compiler.backend.pipeline import blank, emit_lowered, lowered, search, settle
-from compiler.order.annealing import annealed, random_move
-from compiler.order.graph import Order, OrderGraph
-from compiler.order.greedy import greedy_order
-from compiler.order.orders import has_choice
-from compiler.order.report import OrderReport
+from compiler.emission.objects.desk import Desk
+from compiler.pipeline import blank, emit_lowered, lowered, search, settle
+from compiler.plan.options import Options
+from compiler.plan.order.annealing import annealed, random_move
+from compiler.plan.order.graph import Order, OrderGraph
+from compiler.plan.order.greedy import greedy_order
+from compiler.plan.order.orders import has_choice
+from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import Plan
+from compiler.plan.regions.regions import Orders, RunStudy, Study
 from hw.contract.params import SocParams
 from hw.image import Image
 

@@ -9,17 +9,17 @@ choose its tiles has another number of jobs: with those of the plan it would tak
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from compiler.backend.lowered_model import LoweredModel
-from compiler.backend.objects.desk import Desk
-from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.options import Options
-from compiler.backend.pipeline import blank, emit_lowered, lowered, planned, uncollected
 from compiler.dynamic_dimension import DynamicDimension
+from compiler.emission.objects.desk import Desk
+from compiler.emission.objects.object_store import ObjectStore
 from compiler.frontend import import_model
 from compiler.ir import CompileError
+from compiler.pipeline import blank, emit_lowered, lowered, planned, uncollected
+from compiler.plan.lowered_model import LoweredModel
+from compiler.plan.options import Options
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import OtherJobsError
-from compiler.plan.retarget import PlannedLength, retarget
+from compiler.search.retarget import PlannedLength, retarget
 from hw.contract.params import SocParams
 from hw.image import Image, KernelAttributes, RangeImage, Stretch
 

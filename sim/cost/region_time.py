@@ -5,7 +5,7 @@ Each layer is cut into equal tiles, more of them if it takes long. A tile is loa
 the vector unit, and stored; each unit takes one tile at a time, and each layer has two buffers ahead of every unit. A
 reader loads a tile when the layers that it reads have stored theirs, one more if it sees a window around each pixel.
 Layers of one kind use the same buffers one after the other. The real schedule
-(``compiler/backend/program/region_order.py``) follows the same rules with the tiles and instructions that there are.
+(``compiler/emission/program/region_order.py``) follows the same rules with the tiles and instructions that there are.
 
 ``region_time.c`` does it; ``tests/support/cost_oracle.py`` has the same in Python.
 """

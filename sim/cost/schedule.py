@@ -3,7 +3,7 @@
 Tasks stand in queues, each of one unit, and leave their queue in order. A task can start when all that it needs has
 ended and its unit is free. Of all that stand first in their queues the one that can start first is taken; of several
 the one with the lowest rank, and then that of the earlier queue. The order of instructions of a job is such a schedule
-(``compiler/backend/program/schedule.py``), and so are that of a region and its price (:mod:`sim.cost.region_time`).
+(``compiler/emission/program/schedule.py``), and so are that of a region and its price (:mod:`sim.cost.region_time`).
 """
 
 import ctypes

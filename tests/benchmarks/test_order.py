@@ -11,9 +11,9 @@ from benchmarks.order_examples import CHIP, seventy_orders, worked_examples
 from benchmarks.order_search.depth_first import depth_first
 from benchmarks.order_search.price import OrderPrice
 from caesura.views.progress import Progress
-from compiler.backend.options import Options
-from compiler.order.orders import count, every_order
-from compiler.order.search import search_order
+from compiler.plan.options import Options
+from compiler.plan.order.orders import count, every_order
+from compiler.plan.order.search import search_order
 from hw.contract.params import preset
 
 

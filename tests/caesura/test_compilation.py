@@ -8,8 +8,8 @@ import typer
 
 from caesura import api, cli
 from caesura.compilation import OPTION_FLAGS, Compilation
-from compiler.backend.options import ORDERS, STRATEGIES, Options
 from compiler.ir import CompileError
+from compiler.plan.options import ORDERS, STRATEGIES, Options
 from hw.contract.params import preset
 from tests.caesura.commands.test_batch import dynamic_model
 from tests.support.images import copy_image

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from caesura.compilation import OPTION_FLAGS, WITHOUT_FLAG
 from caesura.compile_flags import FieldFlag, Flag, field_helps, flags_of
-from compiler.backend.options import Options
+from compiler.plan.options import Options
 
 
 @dataclass(frozen=True)

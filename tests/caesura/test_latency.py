@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from caesura.cli import app
 from caesura.latency import halt_bound, latency_bound
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.bus import HostCosts
 from hw.contract.isa import LV2_SEGMENTS
 from hw.contract.params import preset

@@ -14,7 +14,7 @@ PROGRAM = '''
 import json, sys
 from dataclasses import dataclass
 from unittest.mock import patch
-from compiler.backend import options
+from compiler.plan import options
 
 class Options(options.Options):
     patience: int = 7

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from compiler import ir
-from compiler.backend.kernels.registry import KERNELS, Kernel, KernelContext, kernel
-from compiler.backend.kernels.vector_job import VectorJob
-from compiler.backend.layers.layer import Layer
-from compiler.backend.layers.lower import LOWERINGS, lowers
-from compiler.backend.memory.tensor_view import boxes
-from compiler.backend.program import JobProgram, Sem
+from compiler.emission.kernels.registry import KERNELS, Kernel, KernelContext, kernel
+from compiler.emission.kernels.vector_job import VectorJob
+from compiler.emission.program import JobProgram, Sem
+from compiler.plan.layers.layer import Layer
+from compiler.plan.layers.lower import LOWERINGS, lowers
+from compiler.plan.memory.tensor_view import boxes
 from compiler.plan.tiles import Uncut
 from compiler.verify import verify
 from hw.contract.isa import VecOp

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.workloads import workload
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.params import preset
 
 DIGITS = Path("examples/digits/digits.onnx")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from compiler.backend.objects.desk import Desk
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.emission.objects.desk import Desk
 from compiler.ir import CompileError
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from compiler.search.engine_count import WORTHWHILE, build_for_its_size
 from hw.contract.params import KIB, preset
 from sim.cost import inference

@@ -2,11 +2,11 @@
 
 import pytest
 
-from compiler.backend.objects.desk import Desk
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
+from compiler.emission.objects.desk import Desk
 from compiler.ir import CompileError
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from compiler.search.programs import build_measured
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder, check

@@ -7,11 +7,11 @@ import pytest
 import caesura
 from benchmarks.workloads import workload
 from compiler import reference
-from compiler.backend.options import Options
 from compiler.compile import compile_model
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import Graph
+from compiler.plan.options import Options
 from compiler.search.ranges import compile_range
 from examples.encoder import LENGTHS, MODEL, demo
 from examples.encoder.reference import integer_logits

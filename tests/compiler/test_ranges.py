@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import caesura
-from compiler.backend.objects.desk import Desk
-from compiler.backend.options import Options
-from compiler.backend.pipeline import blank, emit_lowered, lowered, planned
 from compiler.compile import compile_model
 from compiler.dynamic_dimension import DynamicDimension
+from compiler.emission.objects.desk import Desk
 from compiler.frontend import import_model
 from compiler.ir import CompileError
+from compiler.pipeline import blank, emit_lowered, lowered, planned
+from compiler.plan.options import Options
 from compiler.plan.plan_error import PlanError
-from compiler.plan.retarget import retarget
 from compiler.search.ranges import compile_range
+from compiler.search.retarget import retarget
 from hw.contract.params import preset
 from hw.image.kernel_attributes import KernelAttributes
 from tests.support.length_nets import conv_net, length_net

@@ -7,12 +7,12 @@ import pytest
 
 from caesura.model_cycles import layer_cycles, model_cycles
 from compiler import reference
-from compiler.backend.objects.desk import Desk
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
 from compiler.dynamic_dimension import DynamicDimension
+from compiler.emission.objects.desk import Desk
 from compiler.ir import CompileError
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from compiler.search.programs import PROGRAMS, build_timed
 from compiler.search.ranges import compile_range
 from hw.contract.params import preset

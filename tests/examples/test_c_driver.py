@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import caesura
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build as build_image
+from compiler.pipeline import build as build_image
+from compiler.plan.options import Options
 from examples.c_driver.binding import CDevice, CDriverError
 from examples.c_driver.build import build
 from examples.c_driver.demo import main

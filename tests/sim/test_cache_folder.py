@@ -18,8 +18,8 @@ from benchmarks.workloads.cache import cached
 from caesura import cli
 from caesura.duration_store import DurationStore
 from caesura.lengths.kernel_source import KernelFiles
-from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.objects.step_object import StepObject
+from compiler.emission.objects.object_store import ObjectStore
+from compiler.emission.objects.step_object import StepObject
 from hw.contract.params import preset
 from hw.image.kernel_attributes import KernelAttributes
 from hw.image.range_image import RangeImage, Stretch

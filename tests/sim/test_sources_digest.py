@@ -9,7 +9,7 @@ import pytest
 import caesura
 from caesura import duration_store
 from caesura.sweep import run as sweep_run
-from compiler.backend.objects import object_store
+from compiler.emission.objects import object_store
 from hw.contract.params import preset
 from sim.cache_folder import sources_digest
 from tests.support.networks import DIGITS

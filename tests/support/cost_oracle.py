@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
-from compiler.backend.program.task import Task
+from compiler.emission.program.task import Task
 from hw.contract.isa import INSN_BYTES, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import FETCH_AHEAD, FETCH_BURST_BYTES, UNIT_IN_FLIGHT
@@ -63,7 +63,7 @@ class Walk(Generic[Semaphore]):
 
 
 def program_order(tasks: Sequence[Task], cycles: Callable[[Task], int]) -> list[tuple[int, int, Task]]:
-    """What :func:`compiler.backend.program.schedule.schedule` finds: starts, ends and tasks."""
+    """What :func:`compiler.emission.program.schedule.schedule` finds: starts, ends and tasks."""
     queues = {unit: deque((number, task) for number, task in enumerate(tasks) if task.unit is unit) for unit in Unit}
     walk, started = Walk[int](), list[tuple[int, int, int, Task]]()
     while any(queues.values()):

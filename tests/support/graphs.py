@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from compiler import ir, reference
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.params import SocParams
 from hw.image.image import Image
 from tests.support.check.races import RaceChecker

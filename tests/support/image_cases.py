@@ -13,15 +13,15 @@ import numpy as np
 import onnx
 
 from compiler import ir
-from compiler.backend.objects.desk import Desk
-from compiler.backend.options import Options
-from compiler.backend.pipeline import blank, build, emit_lowered, lowered, planned
 from compiler.dynamic_dimension import DynamicDimension
+from compiler.emission.objects.desk import Desk
 from compiler.frontend import import_model
-from compiler.plan.retarget import retarget
+from compiler.pipeline import blank, build, emit_lowered, lowered, planned
+from compiler.plan.options import Options
 from compiler.search.engine_count import build_for_its_size
 from compiler.search.programs import build_measured, build_timed
 from compiler.search.ranges import compile_range
+from compiler.search.retarget import retarget
 from examples.encoder import MODEL as ENCODER
 from hw.contract.params import KIB, SocParams
 from hw.image.image import Image

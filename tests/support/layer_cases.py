@@ -1,7 +1,7 @@
 """Graphs whose layers have much in common, and how they are compiled."""
 
 from compiler import ir
-from compiler.backend.options import Options
+from compiler.plan.options import Options
 from hw.contract.params import KIB, SocParams, preset
 from tests.support.graphs import GraphBuilder
 from tests.support.placed import branchy

@@ -2,7 +2,7 @@
 
 import random
 
-from compiler.order.graph import OperatorNode, OrderGraph
+from compiler.plan.order.graph import OperatorNode, OrderGraph
 
 
 def random_graph(seed: int, size: int, reach: int = 5) -> OrderGraph:

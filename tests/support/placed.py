@@ -3,8 +3,8 @@
 import numpy as np
 
 from compiler import ir, reference
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 from hw.image.image import Image, JobInfo

@@ -5,8 +5,8 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import preset
 from hw.contract.spaces import Space

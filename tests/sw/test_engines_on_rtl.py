@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.scenarios.rtl_long_operator import HARDWARE
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.params import preset
 from sim.rtl import open_bus
 from sw.driver import Device

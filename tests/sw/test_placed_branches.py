@@ -6,8 +6,8 @@ import pytest
 from benchmarks.scenarios.rtl_long_operator import HARDWARE
 from caesura.latency import latency_bound
 from compiler import reference
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.bus import HostCosts
 from hw.contract.params import KIB, preset
 from sim.rtl import open_bus

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.scenarios.rtl_long_operator import HARDWARE, UNIT, long_operator
 from caesura.samples import random_samples
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.params import KIB, preset
 from sim.backends import DEFAULT_BACKEND, MODEL
 from sim.simulators import open_simulator

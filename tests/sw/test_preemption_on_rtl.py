@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND, MODEL
 from sim.simulators import open_simulator

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND, MODEL
 from sim.simulators import open_simulator

@@ -5,8 +5,8 @@ import pytest
 
 from benchmarks.workloads import workload
 from caesura.samples import random_samples
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND, MODEL

@@ -5,8 +5,8 @@ import pytest
 
 from benchmarks.scenarios.rtl_long_operator import HARDWARE
 from caesura.samples import random_samples
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.isa import FORMATS, INSN_BYTES, Insn, Op
 from hw.contract.params import preset
 from sim.rtl import open_bus

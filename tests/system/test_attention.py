@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from compiler import ir, reference
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from sim import backends

@@ -11,8 +11,8 @@ import pytest
 from benchmarks.workloads import workload
 from caesura.samples import random_samples
 from compiler import golden
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.bus import HostCosts
 from hw.contract.isa import Op
 from hw.contract.params import preset

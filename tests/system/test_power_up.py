@@ -7,8 +7,8 @@ import pytest
 from amaranth.hdl import MemoryData, Shape
 
 import caesura
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.params import PRESETS
 from hw.soc import Soc
 from sim.rtl import open_bus

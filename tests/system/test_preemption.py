@@ -9,9 +9,9 @@ import pytest
 from benchmarks.workloads import workload
 from caesura.samples import random_samples
 from compiler import reference
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
 from compiler.compile import compile_model
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.bus import HostCosts
 from hw.contract.isa import Segment
 from hw.contract.params import preset

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from compiler import reference
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from hw.image.image import Image
@@ -26,7 +26,7 @@ TINY = preset("tiny")
 @pytest.fixture(autouse=True)
 def _regions_of_any_size(monkeypatch):
     """In graphs of a few layers a region is most of the graph."""
-    monkeypatch.setattr("compiler.backend.order.regions._PART", 1.0)
+    monkeypatch.setattr("compiler.plan.regions.regions._PART", 1.0)
 
 
 def compiled(seed: int, interval: int) -> tuple[Image, dict, dict]:

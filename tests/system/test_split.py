@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from compiler import reference
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
-from compiler.order.dimensions import HEIGHT
+from compiler.pipeline import build
+from compiler.plan.options import Options
+from compiler.plan.order.dimensions import HEIGHT
 from compiler.plan.plan import ImageCut
-from compiler.search.split.parts import cut
+from compiler.plan.split.parts import cut
 from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from sim import backends

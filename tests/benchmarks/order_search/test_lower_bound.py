@@ -5,7 +5,7 @@ import pytest
 from benchmarks.order_examples import seventy_orders, two_orders
 from benchmarks.order_search.lower_bound import NoSolverError, exact_bound, quick_bound
 from benchmarks.order_search.price import ChipModel, OrderPrice
-from compiler.order.orders import every_order
+from compiler.plan.order.orders import every_order
 from tests.support.order_graphs import random_graph
 
 ROOMY = 1 << 40

@@ -3,9 +3,9 @@ import itertools
 import pytest
 
 from benchmarks.order_search.price import ChipModel, OrderPrice
-from compiler.order.graph import HeldTensor, OperatorNode, OrderGraph
-from compiler.order.orders import every_order
-from compiler.order.residency import alive_bytes, peak_bytes, spills, total_bytes
+from compiler.plan.order.graph import HeldTensor, OperatorNode, OrderGraph
+from compiler.plan.order.orders import every_order
+from compiler.plan.order.residency import alive_bytes, peak_bytes, spills, total_bytes
 from tests.support.order_graphs import random_graph
 
 ROOMY = 1 << 40

@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.order_search.price import ChipModel, OrderPrice
 from benchmarks.order_search.split import SplitError, SplitOperator, pays_by_price, split, split_operator
-from compiler.order.dimensions import CHANNELS, FRAMES, HEIGHT, RULES, WIDTH, SlidingWindow
-from compiler.order.graph import OperatorNode
-from compiler.order.greedy import least_peak_order
-from compiler.order.residency import peak_bytes, threshold
-from compiler.order.search import SearchLimits, search_order
+from compiler.plan.order.dimensions import CHANNELS, FRAMES, HEIGHT, RULES, WIDTH, SlidingWindow
+from compiler.plan.order.graph import OperatorNode
+from compiler.plan.order.greedy import least_peak_order
+from compiler.plan.order.residency import peak_bytes, threshold
+from compiler.plan.order.search import SearchLimits, search_order
 
 
 def operator(kind, result, *operands, name="op", parameters=0, **more):

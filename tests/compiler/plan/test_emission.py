@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from compiler import ir
-from compiler.backend.objects import desk
-from compiler.backend.objects.desk import Desk
-from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.objects.workers import Workers
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build, emit
+from compiler.emission.objects import desk
+from compiler.emission.objects.desk import Desk
+from compiler.emission.objects.object_store import ObjectStore
+from compiler.emission.objects.workers import Workers
+from compiler.pipeline import build, emit
+from compiler.plan.options import Options
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
 from compiler.search.programs import build_timed

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from caesura import cli
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
-from compiler.order.dimensions import Dimension
+from compiler.pipeline import build
 from compiler.plan.json_form import decoded, encoded
+from compiler.plan.options import Options
+from compiler.plan.order.dimensions import Dimension
 from compiler.plan.plan import BufferPlan, ImageCut, InputLoad, Plan, Rewrite
 from compiler.plan.plan_error import PlanError
 from hw.contract.params import preset

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from compiler import ir, reference
-from compiler.backend.objects.desk import Desk
-from compiler.backend.pipeline import build, emit, fill
+from compiler.emission.objects.desk import Desk
 from compiler.frontend import import_model
 from compiler.ir import CompileError
+from compiler.pipeline import build, emit, fill
 from compiler.plan.json_form import encoded
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError

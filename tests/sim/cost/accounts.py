@@ -22,19 +22,19 @@ import numpy as np
 from benchmarks.order_search.estimate import chip_model, order_graph
 from benchmarks.order_search.price import OrderPrice
 from compiler import ir
-from compiler.backend.layers.layer import MoveLayer
-from compiler.backend.layers.step import ModelStep
-from compiler.backend.lowered_model import LoweredModel
-from compiler.backend.objects.desk import Desk
-from compiler.backend.options import Options
-from compiler.backend.order.regions import Study
-from compiler.backend.order.side_by_side import side_by_side
-from compiler.backend.order.units import layer_times
-from compiler.backend.pipeline import decide, emit
-from compiler.order.graph import Order, OrderGraph
+from compiler.emission.objects.desk import Desk
+from compiler.pipeline import decide, emit
+from compiler.plan.layers.layer import MoveLayer
+from compiler.plan.layers.step import ModelStep
+from compiler.plan.lowered_model import LoweredModel
+from compiler.plan.options import Options
+from compiler.plan.order.graph import Order, OrderGraph
+from compiler.plan.regions.regions import Study
+from compiler.plan.regions.side_by_side import side_by_side
+from compiler.plan.regions.units import layer_times
+from compiler.plan.split.estimate import RunEstimate, operator_work
+from compiler.plan.split.price import placed_cycles
 from compiler.plan.tiles import ConvTiles, ProductTiles
-from compiler.search.split.estimate import RunEstimate, operator_work
-from compiler.search.split.price import placed_cycles
 from hw.image.image import Image
 from sim.cost import inference
 from sw.runtime.job_groups import job_groups, reference_duration
@@ -178,7 +178,7 @@ def watched(ledger: Ledger) -> Iterator[None]:
     with ExitStack() as stack:
         for modules, name, noting in _WATCHED:
             for module in modules:
-                path = f"compiler.backend.{module}"
+                path = f"compiler.{module}"
                 original = getattr(import_module(path), name)
                 stack.enter_context(patch(f"{path}.{name}", noting(ledger, original)))
         yield
@@ -279,10 +279,10 @@ def _places(tasks: Iterable) -> dict:
 
 #: Modules of the back end, the function that they call, and how it is noted.
 _WATCHED: tuple[tuple[tuple[str, ...], str, Noting], ...] = (
-    (("tiling.conv_search",), "_tilings", _tilings),
-    (("tiling.conv_search", "kernels.max_pool"), "tile_load_cycles", _returned("channel loads")),
-    (("kernels.conv",), "best_tiling", _returned("tilings")),
-    (("objects.step_object",), "step_jobs", _programmed),
-    (("objects.step_object", "kernels.region", "kernels.conv"), "schedule", _scheduled),
-    (("kernels.region",), "order_tasks", _region_ordered),
+    (("plan.tiling.conv_search",), "_tilings", _tilings),
+    (("plan.tiling.conv_search", "emission.kernels.max_pool"), "tile_load_cycles", _returned("channel loads")),
+    (("emission.kernels.conv",), "best_tiling", _returned("tilings")),
+    (("emission.objects.step_object",), "step_jobs", _programmed),
+    (("emission.objects.step_object", "emission.kernels.region", "emission.kernels.conv"), "schedule", _scheduled),
+    (("emission.kernels.region",), "order_tasks", _region_ordered),
 )

@@ -5,8 +5,8 @@ import pytest
 import caesura
 from caesura.latency import halt_bound
 from caesura.samples import random_samples
-from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.assembly import assemble
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from compiler.backend.pipeline import build
 from compiler.frontend import import_model
+from compiler.pipeline import build
 from hw.contract.params import preset
 from sim.functional import copies, mac, vector
 from sim.functional.strided import cut, pieces, whole

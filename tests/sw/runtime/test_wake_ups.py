@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caesura
-from compiler.backend.options import Options
+from compiler.plan.options import Options
 from examples.digits import MODEL
 from hw.contract.params import preset
 from sw.runtime import DeadlineMissed, Mechanism, Runtime

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from compiler import reference
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
 from compiler.frontend import import_model
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.params import preset
 from hw.image.image import Image
 from sim.host import run_host

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.pipeline import build
+from compiler.plan.options import Options
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
 from hw.image.image import Image

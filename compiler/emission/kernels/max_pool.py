@@ -1,0 +1,179 @@
+"""Maxima over windows on the vector unit."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from compiler.emission.kernels.region_tiles import engine_tiles, most_channels, row_parts
+from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
+from compiler.emission.kernels.vector_job import VectorJob, free_lv1
+from compiler.emission.program import JobProgram, Sem
+from compiler.ir import CompileError
+from compiler.plan.layers import EngineShare, MaxLayer
+from compiler.plan.memory.tensor_view import PixelBox, boxes
+from compiler.plan.tiles import PixelTiles
+from compiler.plan.work import staged_together
+from hw.contract.isa import VecOp
+from sim.cost import TILE_START, tile_load_cycles
+
+_MAX_COUNT = (1 << 12) - 1
+
+_Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
+
+
+@kernel
+class MaxKernel(Kernel[PixelTiles]):
+    """Maxima over windows; the engines share the tiles."""
+
+    layers = MaxLayer
+
+    def choose(self, layer: MaxLayer, context: KernelContext) -> PixelTiles:
+        """Return the tile that loads least."""
+        params, shape = context.params, context.operand(layer.output).view.shape
+        free = free_lv1(params, context.lv1, layer.requantise) - 2 * params.lv1_word
+        budget = min(free, context.budget.staging(0).size // 2) // 2
+        most = most_channels(context, [context.operand(layer.inputs[0]).view])
+        fitting = list(_fitting(layer, shape, budget, params.vec_lanes, most))
+        if not fitting:
+            (kh, kw), lanes = layer.kernel, params.vec_lanes
+            raise CompileError(
+                f"operator {layer.name!r}: a {kh}x{kw} window of {lanes} channels exceeds the {budget} bytes an LV1 "
+                "tile may have: choose a preset with a larger lv1_bytes"
+            )
+        loads = _Loads(layer, shape, context)
+        tile = min(fitting, key=loads.price)
+        if context.made is not None:
+            lower = [(rows // part, cols, channels) for rows, cols, channels in fitting for part in (1, 2, 4)]
+            tile = _soonest(layer, [tile, *(shape for shape in lower if shape[0] and shape[2] == tile[2])], context)
+        return PixelTiles(*tile)
+
+    def job(self, layer: MaxLayer, tiles: PixelTiles, context: KernelContext, engine: int) -> JobProgram | None:
+        """Return the tiles of an engine; None if it has none."""
+        share = EngineShare(engine, context.budget.engines)
+        rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
+        x, y, longest = context.operand(layer.inputs[0]), context.operand(layer.output), context.longest
+        together = _Loads(layer, y.view.shape, context).together(tile)
+        build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point)
+        lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
+        pitch = -(-channels // lanes) * lanes
+        in_size = ((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * pitch
+        ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
+        out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * cols * pitch)
+        depth = x.view.shape[3] if together else channels
+        stage = build.stage(x, in_size // pitch * depth, Sem.STAGE_FULL, Sem.STAGE_FREE)
+        spill = build.spill(y, rows * cols * pitch)
+        lowest = 0x80 if x.signed else 0
+        height = y.view.shape[1]
+        found = list(row_parts(boxes(y.view.shape, rows, cols, channels), context, height))
+        if together:
+            found.sort(key=lambda box: (box.n, box.y, box.x, box.c))
+        pairs = [(box, _window(layer, box)) for box in found]
+        read = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
+        for box, source in engine_tiles(read, context, share, height):
+            line = -(-box.channels // lanes) * lanes
+            fill, row = ring.fill(box), source.cols * line
+            whole = replace(source, c=0, channels=depth) if together else source
+            ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, whole, whole))
+            result = out.fill(box)
+            vecs = []
+            for first, count in _row_parts(box.rows, box.cols * line // lanes * kh * kw, longest):
+                fields = {
+                    "op": VecOp.MAX, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": line // lanes,
+                    "k1": kh, "k0": kw, "a": fill.address + first * sh * row, "a_s2": sh * row, "a_s1": sw * line,
+                    "a_s0": lanes, "a_k1": row, "a_k0": line, "d": result.address + first * box.cols * line,
+                    "d_s2": box.cols * line, "d_s1": line, "d_s0": lanes,
+                }  # fmt: skip
+                vecs.append(build.vec("result", fields))
+            ring.read_by(fill, *vecs)
+            out.filled_by(result, vecs)
+            out.read_by(result, build.job.store(y.view, box, result.address, box.cols * line, line, spill, box))
+        return build.finished()
+
+
+def _window(layer: MaxLayer, box: PixelBox) -> PixelBox:
+    """Return the input of ``box`` of the output."""
+    (kh, kw), (sh, sw), (top, left) = layer.kernel, layer.strides, layer.pads
+    return PixelBox(
+        box.n, box.y * sh - top, (box.rows - 1) * sh + kh, box.x * sw - left, (box.cols - 1) * sw + kw, box.c,
+        box.channels,
+    )  # fmt: skip
+
+
+def _row_parts(rows: int, cycles: int, longest: int) -> list[tuple[int, int]]:
+    """Return the first row and count of nearly equal parts of ``rows`` rows of ``cycles`` cycles each."""
+    pieces = min(rows, -(-rows * cycles // longest)) if longest else 1
+    bounds = [rows * i // pieces for i in range(pieces + 1)]
+    return [(low, high - low) for low, high in itertools.pairwise(bounds)]
+
+
+class _Loads:
+    """What tiles load: all of it to LV1, and what lies in DRAM to LV2 before."""
+
+    def __init__(self, layer: MaxLayer, shape: tuple[int, int, int, int], context: KernelContext) -> None:
+        self._kernel, self._strides, self._shape = layer.kernel, layer.strides, shape
+        self._params, self._staging = context.params, context.budget.staging(0).size
+        self._on_chip = context.operand(layer.inputs[0]).view.on_chip
+
+    def price(self, tile: _Shape) -> float:
+        """Return the bytes, and what other cycles are worth in bytes."""
+        rows, cols, channels = tile
+        _, height, width, depth = self._shape
+        lanes, parts = self._params.vec_lanes, -(-depth // channels)
+        tiles = -(-height // rows) * -(-width // cols)
+        found = float(tiles * parts * (math.prod(self._window(tile)) * channels + TILE_START * lanes))
+        if self._on_chip:
+            return found
+        loads = tile_load_cycles(*self._window(tile), channels, depth, self.together(tile), self._params)
+        return found + tiles * loads * lanes
+
+    def together(self, tile: _Shape) -> bool:
+        """Return whether one load brings the input of ``tile`` from DRAM to LV2 in all its channels, before the tiles
+        that read it."""
+        depth = self._shape[3]
+        return (
+            not self._on_chip and tile[2] < depth
+            and staged_together(math.prod(self._window(tile)), depth, self._staging)
+        )  # fmt: skip
+
+    def _window(self, tile: _Shape) -> tuple[int, int]:
+        """Return the rows and columns that a tile reads."""
+        (kh, kw), (sh, sw) = self._kernel, self._strides
+        return (tile[0] - 1) * sh + kh, (tile[1] - 1) * sw + kw
+
+
+def _soonest(layer: MaxLayer, plans: Iterable[_Shape], context: KernelContext) -> _Shape:
+    """Return the tile with which the layer ends first behind the layers of a region that make its input, each tile of
+    which can begin when that is ready: tiles should lie as those of the layer before do."""
+    made, x, y = context.made, context.operand(layer.inputs[0]).view, context.operand(layer.output).view
+    assert made is not None
+
+    def ends(tile: _Shape) -> float:
+        lanes, window = context.params.vec_lanes * context.budget.engines, layer.kernel[0] * layer.kernel[1]
+        found = [(made.ready(x, _window(layer, box)), box) for box in boxes(y.shape, *tile)]
+        now = 0.0
+        for ready, box in sorted(found, key=lambda entry: entry[0]):
+            now = max(now, ready) + TILE_START + box.rows * box.cols * box.channels * window / lanes
+        return now
+
+    return min(plans, key=ends)
+
+
+def _fitting(
+    layer: MaxLayer, shape: tuple[int, int, int, int], budget: int, lanes: int, most: int
+) -> Iterator[_Shape]:  # fmt: skip
+    """Yield the tallest tiles of each width whose input and output take at most ``budget`` bytes, of ``most`` channels,
+    or any number if that is 0."""
+    (kh, kw), (sh, sw) = layer.kernel, layer.strides
+    _, height, width, depth = shape
+    channels = -(-(min(depth, most) if most else depth) // lanes) * lanes
+    while True:
+        for cols in dict.fromkeys(-(-width // parts) for parts in range(1, width + 1)):
+            in_cols = (cols - 1) * sw + kw
+            # channels * (((rows - 1) * sh + kh) * in_cols + rows * cols) <= budget
+            rows = (budget // channels - (kh - sh) * in_cols) // (sh * in_cols + cols)
+            if rows > 0:
+                yield min(rows, height, _MAX_COUNT), cols, min(channels, depth)
+        if channels == lanes:
+            return
+        channels = max(lanes, channels // 2 // lanes * lanes)

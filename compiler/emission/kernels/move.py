@@ -1,0 +1,171 @@
+"""Layers that only move bytes: loads, copies in another order, padding. LV2 → LV1 → LV2, through staging where a tensor
+lies in DRAM."""
+
+import math
+
+from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
+from compiler.emission.program import JobProgram, Ring, Sem, StagingRing
+from compiler.emission.program.copies import MAX_RUN, PIECE, Dims, merge, pieces, strided_copy, tiles
+from compiler.plan.layers import Layer, LoadLayer, MoveLayer, PadLayer, StridedCopy
+from compiler.plan.memory.tensor_view import PixelBox, TensorView, boxes
+from compiler.plan.plan_error import PlanError
+from compiler.plan.tiles import AnyTiles, MoveTiles, Uncut
+from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
+
+_LARGEST = 8192  #: bytes of a tile: enough to hide start-up, small enough to overlap early
+
+
+@kernel
+class LoadKernel(Kernel[Uncut]):
+    """Loads without a detour; where the result has found no room in LV2, it is moved as other layers of copies are."""
+
+    layers = LoadLayer
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """A load to LV2."""
+        return super().match(layer, context) and context.operand(layer.output).view.on_chip
+
+    def choose(self, layer: LoadLayer, context: KernelContext) -> Uncut:
+        """Nothing to choose."""
+        return Uncut()
+
+    def job(self, layer: LoadLayer, tiles: Uncut, context: KernelContext, engine: int) -> JobProgram | None:
+        """Return the load of the engine's part: whole pieces, about as many for each engine."""
+        source, target = context.operand(layer.inputs[0]).view, context.operand(layer.output).view
+        engines, size = context.budget.engines, math.prod(source.shape)
+        count = -(-size // PIECE)
+        first, last = (min(size, count * number // engines * PIECE) for number in (engine, engine + 1))
+        job = JobProgram(context.params, context.number, engine)
+        for fields in pieces(source.offset + first, target.offset + first, last - first):
+            job.emit(Op.LD2, fields | {"src_seg": source.segment, "dst_seg": target.segment})
+        return job if job.tasks else None
+
+
+class TiledMoveKernel(Kernel[MoveTiles]):
+    """Layers that move bytes through LV1, on the first engine."""
+
+    def choose(self, layer: Layer, context: KernelContext) -> MoveTiles:
+        """Return tiles of which two fit in LV1, and four in the staging area."""
+        word, staging = context.params.lv1_word, context.budget.staging(0)
+        return MoveTiles(min(_LARGEST, context.lv1.size // 2, staging.size // 4) // word * word)
+
+    def given(self, layer: Layer, tiles: AnyTiles, context: KernelContext) -> MoveTiles:
+        """Return what the base class says, tiles of which two buffers fit."""
+        found, most = super().given(layer, tiles, context), self.choose(layer, context)
+        if found.size > most.size:
+            raise PlanError(f"tiles.size is {found.size}, and must be {most.size} at most")
+        return found
+
+
+@kernel
+class MoveKernel(TiledMoveKernel):
+    """Concatenations, permutations and slices."""
+
+    layers = MoveLayer
+
+    def emit(self, layer: MoveLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
+        """Return one job, if anything is to be copied."""
+        copies = _copies(layer, context)
+        if not copies:
+            return []
+        target = context.operand(layer.output).view
+        mover = _Mover(context, tiles.size)
+        for copy in copies:
+            mover.move(context.placement.view(copy.src), target, copy)
+        return [mover.job]
+
+
+def _copies(layer: MoveLayer, context: KernelContext) -> list[StridedCopy]:
+    """Return the copies of inputs that are not written in place, nor read there."""
+    pairs = [(copy, copy.src, layer.output) for copy in layer.copies]
+    within = {(inner, outer) for inner, (outer, _) in context.placement.inside.items()}
+    return [copy for copy, one, other in pairs if not {(one, other), (other, one)} & within]
+
+
+class _Mover:
+    """Makes strided copies between dense places, tile by tile of ``size`` bytes, in one job."""
+
+    def __init__(self, context: KernelContext, size: int) -> None:
+        self.job, staging = JobProgram(context.params, context.number), context.budget.staging(0)
+        self._size = size
+        self._ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, context.lv1.base, size, 2)
+        self._stage = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, staging.base, size, 2)
+        self._spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, staging.base + 2 * size, size, 2)
+
+    def move(self, source: TensorView, target: TensorView, copy: StridedCopy) -> None:
+        """Copy from ``source`` to ``target``."""
+        for src, dst, tile in tiles(merge(copy.dims), self._size):
+            first = source.offset + copy.start + src
+            self._tile(source, first, target, target.offset + copy.offset + dst, tile)
+
+    def _tile(self, source: TensorView, src: int, target: TensorView, dst: int, tile: Dims) -> None:
+        packed, size = [], 1
+        for count, _, _ in reversed(tile):
+            packed.append(size)
+            size *= count
+        packed.reverse()
+        reads = [(count, step, pack) for (count, step, _), pack in zip(tile, packed, strict=True)]
+        writes = [(count, pack, step) for (count, _, step), pack in zip(tile, packed, strict=True)]
+        fill = self._ring.fill(None)
+        if source.on_chip:
+            load = self.job.emit(Op.LD1, strided_copy(src, fill.address, reads) | {"src_seg": source.segment})
+        else:
+            slot = self._stage.fill(None)
+            fields = strided_copy(src, slot.address, reads) | {"src_seg": source.segment, "dst_seg": Segment.LV2}
+            self._stage.filled_by(slot, [self.job.emit(Op.LD2, fields)])
+            load = self.job.emit(
+                Op.LD1, strided_copy(slot.address, fill.address, [(size, 1, 1)]) | {"src_seg": Segment.LV2}
+            )
+            self._stage.read_by(slot, load)
+        self._ring.filled_by(fill, [load])
+        if target.on_chip:
+            store = self.job.emit(Op.ST1, strided_copy(fill.address, dst, writes) | {"dst_seg": target.segment})
+        else:
+            slot = self._spill.fill(None)
+            store = self.job.emit(
+                Op.ST1, strided_copy(fill.address, slot.address, [(size, 1, 1)]) | {"dst_seg": Segment.LV2}
+            )
+            self._spill.filled_by(slot, [store])
+            fields = strided_copy(slot.address, dst, writes) | {"src_seg": Segment.LV2, "dst_seg": target.segment}
+            self._spill.read_by(slot, self.job.emit(Op.ST2, fields))
+        self._ring.read_by(fill, store)
+
+
+@kernel
+class PadKernel(TiledMoveKernel):
+    """Padding of rows and columns: the load to LV1 fills, the store copies."""
+
+    layers = PadLayer
+
+    def emit(self, layer: PadLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
+        """Return one job, whose tiles have whole rows of the output as far as they hold them."""
+        size, staging = tiles.size, context.budget.staging(0)
+        _, height, width, depth = context.operand(layer.output).view.shape
+        channels = min(depth, size)
+        cols = max(1, min(width, size // channels))
+        rows = max(1, min(height, size // (channels * cols))) if cols == width else 1
+        x, y = context.operand(layer.inputs[0]), context.operand(layer.output)
+        job = JobProgram(context.params, context.number)
+        ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, context.lv1.base, size, 2)
+        stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, staging.base, size, 2)
+        spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, staging.base + 2 * size, size, 2)
+        top, left = layer.pads
+        for box in boxes(y.view.shape, rows, cols, channels):
+            source = PixelBox(box.n, box.y - top, box.rows, box.x - left, box.cols, box.c, box.channels)
+            fill, line = ring.fill(box), box.cols * box.channels
+            loads = job.load(x.view, source, fill.address, line, box.channels, layer.value & 0xFF, stage, box)
+            ring.filled_by(fill, loads)
+            ring.read_by(fill, job.store(y.view, box, fill.address, line, box.channels, spill, box))
+        return [job]
+
+
+def export_job(params: SocParams, number: int, source: TensorView, offset: int, segment: int) -> JobProgram:
+    """Copy a tensor from LV2 to DRAM as it is, for an observer."""
+    job = JobProgram(params, number)
+    n, h, w, c = source.shape
+    sn, sh, sw = source.strides
+    for src, dst, tile in tiles(merge([(n, sn, h * w * c), (h, sh, w * c), (w, sw, c), (c, 1, 1)]), MAX_RUN):
+        fields = strided_copy(source.offset + src, offset + dst, tile)
+        job.emit(Op.ST2, fields | {"src_seg": source.segment, "dst_seg": segment})
+    return job

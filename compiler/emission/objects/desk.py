@@ -1,0 +1,156 @@
+"""All steps of a model as objects, each question answered once, in as many processes as there are."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from compiler.emission.kernels.registry import KernelContext
+from compiler.emission.objects.object_store import ObjectStore
+from compiler.emission.objects.question import Question
+from compiler.emission.objects.step_object import StepObject, step_jobs, step_object
+from compiler.emission.objects.workers import Workers, cpus
+from compiler.emission.preempt.points import PointLimits
+from compiler.ir import CompileError
+from compiler.plan.layers.layer import ConvLayer, LoadLayer
+from compiler.plan.layers.step import ModelStep
+from compiler.plan.memory.budget import Lv2Budget
+from compiler.plan.memory.tensor_placement import TensorPlacement
+from compiler.plan.plan import without_order
+from compiler.plan.plan_error import OtherJobsError, PlanError
+from hw.contract.params import SocParams
+
+#: Cycles of layers that take longer to compile than other processes take to start: about two seconds.
+_MANY_CYCLES = 2_000_000
+_MOST_BYTES = 256 << 20  #: of code, under each of its keys, that a desk holds beside that of the model at work
+_REGION = 4  #: times as long as its layers would take one by one: they are compiled so, too, and their tasks compared
+
+
+class Desk:
+    """Makes objects of steps: it has worker processes, and holds what they have made so far. It is a context manager.
+
+    Every object is filed under two keys: the question, in which tiles and points are free, and the answer, in which
+    they are those that were chosen. So to emit what has just been decided compiles nothing.
+    """
+
+    def __init__(self, jobs: int | None = None, store: ObjectStore | None = None) -> None:
+        """Open a desk with ``jobs`` processes that share the work where there is much of it (None: as many as there are
+        CPUs); images do not depend on it. ``store``: where objects are found that were made before, and others kept
+        (None: nowhere). Raises :class:`CompileError` for no process at all."""
+        if jobs is not None and jobs < 1:
+            raise CompileError(f"jobs must be at least 1, not {jobs}")
+        self._workers, self._store = Workers(jobs or cpus()), store
+        self._objects: dict[str, StepObject | CompileError] = {}
+
+    def __enter__(self) -> "Desk":
+        self._workers.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._workers.__exit__(*error)
+
+    def compile(
+        self, steps: Sequence[ModelStep], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
+        limits: PointLimits | None,
+    ) -> tuple[list[StepObject], list[ModelStep]]:  # fmt: skip
+        """Return the objects of all ``steps`` with their weights, or else the free regions whose members cannot be one.
+        Raises :class:`CompileError` for the first other step that has none, :class:`PlanError` if what is decided about
+        it does not do."""
+        longest = limits.longest if limits else 0
+        start = next((number for number, step in enumerate(steps) if not isinstance(step.members[0], LoadLayer)), 0)
+        contexts = [
+            KernelContext(params, number, placement, budget, longest, starts=number == start)
+            for number in range(len(steps))
+        ]
+        objects, refused = self._objects_of(steps, contexts, limits)
+        if limits and not refused and any(step.jobs is None for step in steps):
+            kept = limits.limited(sum(one.cycles for one in objects))
+            if kept.spacing != limits.spacing:
+                return self._objects_of(steps, contexts, kept)
+        return objects, refused
+
+    def _objects_of(
+        self, steps: Sequence[ModelStep], contexts: Sequence[KernelContext], limits: PointLimits | None
+    ) -> tuple[list[StepObject], list[ModelStep]]:
+        questions = {
+            context.number: Question.of(step, context, limits)
+            for step, context in zip(steps, contexts, strict=True)
+            if not step.on_host
+        }
+        self._answer({question.key: question for question in questions.values()})
+        refused = list[ModelStep]()
+        for number, question in questions.items():
+            made, step = self._objects[question.key], steps[number]
+            if isinstance(made, StepObject):
+                continue
+            if not step.free:
+                kind = OtherJobsError if isinstance(made, OtherJobsError) else PlanError
+                raise kind(f"step {number} ({step.name!r}): {made}") from made
+            if not step.places:
+                step_jobs(step, contexts[number])  # fails likewise, and knows names
+                raise made
+            refused.append(step)
+        if refused:
+            return [], refused
+        return [
+            self._weighted(number, questions[number]) if number in questions else StepObject()
+            for number in range(len(steps))
+        ], []
+
+    def _answer(self, questions: Mapping[str, Question]) -> None:
+        """Have the objects of ``questions``."""
+        self._make_room(questions)
+        for key in questions.keys() - self._objects.keys():
+            if self._store and (found := self._store.find(key)) is not None:
+                answer = self._file(key, questions[key], found)
+                if answer is not None:
+                    self._store.used(answer)
+        cycles = {key: _cycles(question) for key, question in questions.items() if key not in self._objects}
+        if sum(cycles.values()) > _MANY_CYCLES:
+            self._workers.start()
+        missing = sorted(cycles, key=lambda key: -cycles[key])  # of equals in the order of the steps
+        results = self._workers.map(step_object, [questions[key] for key in missing])
+        for key, made in zip(missing, results, strict=True):
+            if isinstance(made, Exception) and not isinstance(made, CompileError):
+                raise made
+            answer = self._file(key, questions[key], made)
+            if self._store and isinstance(made, StepObject):
+                self._store.keep(key, made, answer)
+        if self._store:
+            self._store.prune()
+
+    def _file(self, key: str, question: Question, made: StepObject | CompileError) -> str | None:
+        """File the object of ``question``, which has ``key``; return the key of its answer, if it is a question."""
+        self._objects[key] = made
+        if not isinstance(made, StepObject) or question.step.jobs is not None:
+            return None
+        answer = question.answered(made.tiles, without_order(job.plan for job in made.jobs))
+        self._objects[answer] = made
+        return answer
+
+    def _make_room(self, wanted: Collection[str]) -> None:
+        """Forget what was filed first, as far as it is too much and not ``wanted``."""
+        held = {key: made.size for key, made in self._objects.items() if isinstance(made, StepObject)}
+        total = sum(held.values())
+        for key, size in held.items():
+            if total <= _MOST_BYTES:
+                return
+            if key not in wanted:
+                total -= size
+                del self._objects[key]
+
+    def _weighted(self, number: int, question: Question) -> StepObject:
+        made = self._objects[question.key]
+        assert isinstance(made, StepObject)
+        found = made.weighted(number, question) or step_object(question).weighted(number, question)
+        assert found is not None  # the latter has its own weights
+        return found
+
+
+def _cycles(question: Question) -> float:
+    """About how long the device would compute: so much there is to compile, and what takes long should come first."""
+    step, params = question.step, question.context.params
+    made = question.context.placement.tensors
+    return (_REGION if step.places else 1) * sum(
+        made[member.output].size * member.weights[0].size / params.macs
+        if isinstance(member, ConvLayer)
+        else made[member.output].size / params.vec_lanes
+        for member in step.members
+    )

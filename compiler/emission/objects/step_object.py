@@ -1,0 +1,241 @@
+"""A step compiled alone: the bodies of its jobs as code that can be moved, without weights.
+
+Addresses of weights, and numbers of cancellation points, count from 0; :class:`JobObject` lists the instructions that
+have to be changed when the linker knows better. Weights are described by pieces, so that steps of one shape share an
+object.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from compiler.emission.kernels.conv_data import ConvData, conv_data
+from compiler.emission.kernels.move import export_job
+from compiler.emission.kernels.region import region_jobs
+from compiler.emission.kernels.registry import KernelContext, emitted
+from compiler.emission.objects.question import Question
+from compiler.emission.preempt.job_body import BodyPoint, JobBody, job_bodies
+from compiler.emission.preempt.live_bytes import LiveBytes
+from compiler.emission.program.address import Anchor, JobAddresses
+from compiler.emission.program.job import JobProgram, Piece
+from compiler.emission.program.job_order import check_jobs, order_of, scheduled_in
+from compiler.emission.program.schedule import TaskSchedule, schedule
+from compiler.emission.program.task import Task
+from compiler.emission.program.verify import verify_jobs
+from compiler.ir import CompileError
+from compiler.plan.layers.step import ModelStep
+from compiler.plan.plan import JobPlan
+from compiler.plan.plan_error import PlanError
+from compiler.plan.tiles import AnyTiles
+from hw.contract.isa import Insn, Op, Segment, Unit
+from sim.cost import essence, insn_cycles
+
+_AT_ZERO = JobAddresses()
+ScheduledJob = tuple[JobProgram, TaskSchedule]  #: a job and its program order
+
+
+@dataclass(frozen=True)
+class PartPieces:
+    """What the weights of one layer of a job are made of: see :class:`JobProgram`."""
+
+    window: tuple[tuple[Piece, int], ...]
+    stream: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Fixup:
+    """Instruction number ``at`` of a body whose ``field`` counts from ``anchor``."""
+
+    at: int
+    field: str
+    anchor: Anchor
+
+
+@dataclass(frozen=True)
+class JobObject:
+    """A job. ``code``: encoded instructions of its body with CANCEL, without END; ``program``: the same as far as times
+    depend on it, equal ones being one object; ``points``: with ``cut`` and ``reload`` as numbers of tasks, which leave
+    CANCEL out. ``loads``: whether it loads to LV2; ``staged``: whether something passes the staging area from or to
+    DRAM. ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated.
+    ``plan``: its points, and its tasks by the order in which kernels emitted them.
+
+    For the linker it also has the number of its ``step``, what its weight window holds, and the weights that it
+    streams."""
+
+    engine: int
+    own_loads: bool
+    tasks: int
+    cycles: int
+    streaming: int
+    loads: bool
+    staged: bool
+    parts: tuple[PartPieces, ...]
+    code: bytes
+    program: list[Insn]
+    fixups: tuple[Fixup, ...]
+    points: list[BodyPoint]
+    starting: list[LiveBytes]
+    plan: JobPlan
+    step: int = 0
+    window_data: bytes = b""
+    stream_data: bytes = b""
+
+
+@dataclass(frozen=True)
+class StepObject:
+    """Holds the jobs of a step, in order, and the ``tiles`` of each member."""
+
+    jobs: tuple[JobObject, ...] = ()
+    tiles: tuple[AnyTiles, ...] = ()
+
+    @property
+    def cycles(self) -> int:
+        """Return the estimated cycles of all bodies, one after the other."""
+        return sum(job.cycles for job in self.jobs)
+
+    @property
+    def busiest(self) -> int:
+        """Return the estimated cycles of the engine with the most to compute."""
+        return _most((job.engine, job.cycles) for job in self.jobs)
+
+    @property
+    def streaming(self) -> int:
+        """Return the estimated cycles in which bodies load from DRAM or store there, of the engine with the most."""
+        return _most((job.engine, job.streaming) for job in self.jobs)
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of code."""
+        return sum(len(job.code) for job in self.jobs)
+
+    def weighted(self, number: int, question: Question) -> "StepObject | None":
+        """Return this object with the weights of ``question``, for step ``number``; None if it is not that of these
+        weights, as some are equal that differ elsewhere."""
+        known, jobs = dict[ConvData, bytes](), list[JobObject]()
+        for job in self.jobs:
+            data = _weights_of(job, question, known)
+            if data is None:
+                return None
+            jobs.append(replace(job, step=number, window_data=data[0], stream_data=data[1]))
+        return replace(self, jobs=tuple(jobs))
+
+
+def _most(cycles: Iterable[tuple[int, int]]) -> int:
+    sums: dict[int, int] = {}
+    for engine, count in cycles:
+        sums[engine] = sums.get(engine, 0) + count
+    return max(sums.values(), default=0)
+
+
+def step_object(question: Question) -> StepObject:
+    """Return the object that answers ``question``. Raises :class:`compiler.ir.CompileError`."""
+    step, context = question.step, question.context
+    try:
+        jobs, tiles = step_jobs(step, context)
+    except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
+        if step.free or isinstance(error, CompileError):
+            raise
+        raise PlanError(f"tiles {step.tiles} cannot be emitted: {error!r}") from error
+    bodies = job_bodies(
+        context.placement, context.number, jobs, context.params, context.budget.engines, question.limits, step.jobs
+    )
+    found = (_job(body, order.cycles, question) for body, (_, order) in zip(bodies, jobs, strict=True))
+    return StepObject(tuple(found), tiles)
+
+
+def step_jobs(step: ModelStep, context: KernelContext) -> tuple[list[ScheduledJob], tuple[AnyTiles, ...]]:
+    """Cut, emit and schedule ``step`` with the kernels that match; return its verified jobs, each with its program
+    order, and the tiles of its members. Raises :class:`compiler.ir.CompileError`."""
+    given = step.tiles or (None,) * len(step.members)
+    if step.places:
+        jobs, tiles = region_jobs(step, given, context, step.jobs)
+    else:
+        jobs, cut = emitted(step.members[0], given[0], context)
+        tiles = [cut]
+    exports = context.placement.exports
+    if step.output in exports:
+        view = context.operand(step.output).view
+        jobs = [*jobs, export_job(context.params, context.number, view, exports[step.output], Segment.SHARED)]
+    made = [(job, schedule(job.tasks, context.params, engines=context.budget.engines)) for job in jobs]
+    if step.jobs is not None:
+        check_jobs(step.jobs, len(made))
+        for at, (plan, (job, _)) in enumerate(zip(step.jobs, made, strict=True)):
+            if any(cut >= len(job.tasks) for cut in plan.cuts):
+                raise PlanError(f"jobs[{at}].cuts are {plan.cuts}, and must be below its {len(job.tasks)} tasks")
+        made = [
+            (job, order if own.order is None else scheduled_in(job, own.order, order))
+            for (job, order), own in zip(made, step.jobs, strict=True)
+        ]
+    try:
+        verify_jobs(step.kind, made)
+    except CompileError as error:
+        if any(plan.order is not None for plan in step.jobs or ()):
+            raise PlanError("its order puts an instruction ahead of one that it needs; leave order out") from error
+        raise
+    return made, tuple(tiles)
+
+
+def _weights_of(job: JobObject, question: Question, known: dict[ConvData, bytes]) -> tuple[bytes, bytes] | None:
+    """Return the data of the window and of the stream if ``job`` is that of ``question``, whose pieces are ``known``
+    once they have been made; None if these weights would lie otherwise."""
+    window, stream, context = bytearray(), bytearray(), question.context
+
+    def data_of(piece: Piece) -> bytes:
+        if not isinstance(piece, ConvData):
+            assert isinstance(piece, bytes)
+            return piece
+        if piece not in known:
+            known[piece] = conv_data(piece, question.conv(piece.output), context.params, context.placement.tensors)
+        return known[piece]
+
+    for part in job.parts:
+        own, places = bytearray(), dict[bytes, int]()
+        for piece, offset in part.window:
+            data = data_of(piece)
+            if data not in places:
+                places[data] = len(own)
+                own += data + bytes(-len(data) % context.params.lv1_word)
+            if places[data] != offset:
+                return None
+        window += own
+        stream += b"".join(map(data_of, part.stream))
+    return bytes(window), bytes(stream)
+
+
+def _job(body: JobBody, cycles: int, question: Question) -> JobObject:
+    job, params, private = body.job, question.context.params, question.private
+    known: dict[tuple, Insn] = {}
+    cancels = {point.cut: number for number, point in enumerate(body.points)}
+    code, program, fixups = bytearray(), list[Insn](), list[Fixup]()
+
+    def add(insn: Insn) -> None:
+        code.extend(insn.encode())
+        short = essence(insn, params)
+        masks = {name: insn.fields[name] for name in ("wait", "signal") if name in insn.fields}
+        key = insn.op, *short.fields.values(), *masks.items()
+        if key not in known:
+            known[key] = Insn(insn.op, short.fields | masks)
+        program.append(known[key])
+
+    for number, task in enumerate(body.tasks):
+        if number in cancels:
+            add(Insn(Op.CANCEL, {"point": cancels[number]} if cancels[number] else {}))
+        fixups += [Fixup(len(program), name, value.anchor) for name, value in task.symbols.items()]
+        add(private.insn(task, _AT_ZERO) if private else task.insn(_AT_ZERO))
+    streaming = (task for task in body.tasks if task.unit in (Unit.LD2, Unit.ST2))
+    return JobObject(
+        job.engine, job.own_loads, len(body.tasks), cycles,
+        sum(insn_cycles(task.op, task.fields, params, question.context.budget.engines) for task in streaming),
+        any(task.op is Op.LD2 for task in body.tasks), any(map(_passes_staging, body.tasks)),
+        tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), body.points, body.starting,
+        JobPlan(job.engine, tuple(point.cut for point in body.points), order_of(job, body.tasks)),
+    )  # fmt: skip
+
+
+def _pieces(part: JobProgram) -> PartPieces:
+    return PartPieces(tuple(part.window_pieces.items()), tuple(part.stream_pieces))
+
+
+def _passes_staging(task: Task) -> bool:
+    """Return whether something passes a staging area on its way from or to DRAM with ``task``."""
+    loads = task.op is Op.LD2 and task.fields["dst_seg"] == Segment.LV2
+    return loads or (task.op is Op.ST2 and task.fields["src_seg"] == Segment.LV2)

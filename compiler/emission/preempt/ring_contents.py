@@ -1,0 +1,271 @@
+"""What the rings of a job hold at a cut through its program order, and which loads bring it again.
+
+A cut ``c`` lies between instructions c - 1 and c: those before have completed, those behind have not started. A buffer
+is live there if an instruction before fills it and one behind reads it. Buffers of loaded data are clean. Those in LV2
+are copied from DRAM (or dumped, if they consist of many pieces); for those in LV1 and LV0 their loads run again, in
+program order, after those that brought *their* source, if that is no longer in place. As the loads of older contents
+of a buffer come earlier, what is there in the end is what was there at the cut.
+"""
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.emission.preempt.live_bytes import LiveBytes
+from compiler.emission.program import BufferFill, JobProgram, Task
+from compiler.emission.program.address import Symbol
+from compiler.emission.program.extents import Extent, Extents, copied_runs, overwrites
+from hw.contract.isa import Op, Segment
+from hw.contract.spaces import Space
+
+_COMPUTED = (Op.MAC, Op.VEC, Op.ST1)  #: what fills a buffer with data that exists nowhere else
+_MOST_COPIES = 16  #: runs of one load to LV2 that are listed one by one
+_MANY = 64  #: ranges of a buffer above which neighbours are joined
+_NEAR = 64  #: cuts in a row for which buffers that may be live are listed
+_LV0 = (Space.LV0_ACT, Space.LV0_WGT)
+_LEVELS = {Op.LD2: 0, Op.LD1: 1, Op.LD0: 2}
+
+
+@dataclass
+class RingContents:
+    """What rings hold at a cut: extents to dump, those to load again by the instructions in ``reload`` (in program
+    order), and for each buffer of LV2 the loads of what is to be copied there from DRAM (see
+    :class:`StagedRanges`)."""
+
+    dirty: list[Extent] = field(default_factory=list)
+    clean: list[Extent] = field(default_factory=list)
+    staged: list[list[Task]] = field(default_factory=list)
+    reload: list[Task] = field(default_factory=list)
+
+
+class StagedRanges:
+    """The clean ranges of LV2 that buffers of :attr:`RingContents.staged` consist of; each load is looked at once."""
+
+    def __init__(self) -> None:
+        self._loads: dict[Task, list[LiveBytes]] = {}
+        self._buffers: dict[tuple[Task, int], list[LiveBytes]] = {}  # by first load and how many there are
+
+    def of(self, loads: list[Task]) -> list[LiveBytes]:
+        """Those of a buffer that ``loads`` have filled. Neighbours that come from neighbours in DRAM are joined where
+        there are many: a strip of a wide image is loaded in hundreds of pieces."""
+        key = loads[0], len(loads)
+        if key not in self._buffers:
+            ranges = [one for load in loads for one in self._of_load(load)]
+            self._buffers[key] = ranges if len(ranges) <= _MANY else list(_joined(ranges))
+        return self._buffers[key]
+
+    def _of_load(self, load: Task) -> list[LiveBytes]:
+        if load not in self._loads:
+            source, segment, memory = load.fields["src"], load.numbers["src_seg"], load.numbers["dst_seg"]
+            self._loads[load] = [
+                LiveBytes(
+                    Space.LV2, memory, to, size, False, segment,
+                    Symbol(source.anchor, start) if isinstance(source, Symbol) else start,
+                )
+                for start, to, size in copied_runs(load, _MOST_COPIES) or []
+            ]  # fmt: skip
+        return self._loads[load]
+
+
+def _joined(ranges: list[LiveBytes]) -> Iterator[LiveBytes]:
+    """Yield the same bytes in fewer ranges; those with symbolic sources stay as they are."""
+    first, size = ranges[0], ranges[0].size
+    for one in ranges[1:]:
+        plain = isinstance(first.source, int) and isinstance(first.address, int)
+        if plain and (one.source_segment, one.address, one.source) == (
+            first.source_segment, first.address + size, first.source + size,
+        ):  # fmt: skip
+            size += one.size
+        else:
+            yield replace(first, size=size)
+            first, size = one, one.size
+    yield replace(first, size=size)
+
+
+class JobRings:
+    """The buffers of one job whose tasks run in ``order``."""
+
+    def __init__(self, job: JobProgram, order: list[Task], extents: Extents) -> None:
+        self._order, self._extents = order, extents
+        self._position = {task: number for number, task in enumerate(order)}
+        parts = [(part, self._last_vec(part.tasks)) for part in job.parts or [job]]
+        constants = {load: last for part, last in parts for load in part.constants}
+        self._constants = sorted(constants.items(), key=lambda load: self._position[load[0]])
+        self._kept = job.kept
+        self._fillers: dict[BufferFill, list[Task]] = {}
+        for task in order:
+            fill = task.fills
+            if fill and fill not in self._fillers and not self._stays(task):
+                self._fillers[fill] = [task for task in fill.fillers if task not in constants]
+        self._life = {fill: self._cuts(fill) for fill in self._fillers}
+        self._near: dict[int, list[BufferFill]] = defaultdict(list)  # live at some of _NEAR cuts in a row
+        for fill, (first, last, _) in self._life.items():
+            for stretch in range(first // _NEAR, last // _NEAR + 1):
+                self._near[stretch].append(fill)
+        #: Of a load: the position of the first store behind it that may change what it read, one past all cuts if none
+        #: does; and the last cut at which copies of DRAM bring again what it brought, -1 if they never do.
+        self._changed_at, self._copied_until = functools.cache(self._change), functools.cache(self._copied)
+        self._unchanged: dict[BufferFill, dict[int, int]] = {}
+        self._extents_of: dict[BufferFill, dict[int, Extent]] = {}
+
+    def _last_vec(self, tasks: Iterable[Task]) -> int:
+        """Return the position of the last of ``tasks`` that may read constants; -1 if there is none."""
+        return max((self._position[task] for task in tasks if task.op is Op.VEC), default=-1)
+
+    def _stays(self, task: Task) -> bool:
+        """The task loads what is not passed through a ring: weights into their window, a tensor kept in LV2."""
+        if task.op is not Op.LD2:
+            return False
+        kept = self._kept
+        inside = kept is not None and kept.base <= task.numbers["dst"] < kept.base + kept.size
+        return inside or task.numbers["dst_seg"] == Segment.WINDOWS
+
+    def _cuts(self, fill: BufferFill) -> tuple[int, int, int]:
+        """Return the first and last cut at which a buffer is live, the first behind the last if none, and the position
+        of the last task that fills it."""
+        positions = [self._position[task] for task in self._fillers[fill]]
+        return min(positions) + 1, max((self._position[task] for task in fill.readers), default=-1), max(positions)
+
+    def dirty_bytes(self) -> npt.NDArray[np.int64]:
+        """Return the bytes of computed data that are live, for each cut from 0 to the number of tasks (at its end)."""
+        change = np.zeros(len(self._order) + 2, np.int64)
+        for fill, (first, last, _) in self._life.items():
+            if fill.fillers[0].op in _COMPUTED and first <= last:
+                extent = self._extent(self._fillers[fill])
+                change[first] += extent.high - extent.low
+                change[last + 1] -= extent.high - extent.low
+        return np.cumsum(change)[:-1]
+
+    def spills_held(self) -> npt.NDArray[np.int64]:
+        """Return how many buffers of LV2 wait for their way to DRAM, for each cut."""
+        change = np.zeros(len(self._order) + 2, np.int64)
+        for fill, (first, last, _) in self._life.items():
+            if fill.fillers[0].op is Op.ST1 and first <= last:
+                change[first] += 1
+                change[last + 1] -= 1
+        return np.cumsum(change)[:-1]
+
+    def at(self, cut: int) -> RingContents | None:
+        """Return what is live at ``cut``; None if that can neither be dumped nor loaded again."""
+        live = [fill for fill in self._near[cut // _NEAR] if self._life[fill][0] <= cut <= self._life[fill][1]]
+        held, staged, reload = RingContents(), dict[BufferFill, list[Task]](), set[Task]()
+        for fill in sorted(live, key=lambda fill: _LEVELS.get(fill.fillers[0].op, -1)):
+            present = self._present(fill, cut)
+            op, extent = fill.fillers[0].op, self._extent_of(fill, present)
+            loads = self._bring(present, cut, staged) if op in (Op.LD1, Op.LD0) else None
+            if op is Op.LD2:
+                staged[fill] = present
+                if self._unchanged_until(fill, present) >= cut:
+                    held.staged.append(present)
+                else:
+                    held.dirty.append(extent)
+            elif loads is not None:
+                reload.update(loads)
+                held.clean.append(extent)
+            elif extent.space in _LV0:
+                return None
+            else:
+                held.dirty.append(extent)
+        constants = [task for task, last in self._constants if self._position[task] < cut <= last]
+        reload.update(constants)
+        held.clean += [self._extents.written(task) for task in constants]
+        return held if self._settle(held, staged, reload, cut) else None
+
+    def _settle(self, held: RingContents, staged: dict[BufferFill, list[Task]], reload: set[Task], cut: int) -> bool:
+        """Complete ``held.reload``: a load that runs again as a source only may hit a buffer in LV2 that was brought
+        back already, which is then loaded again behind it. False if it may hit what nothing loads."""
+        again = [self._extents.written(task) for task in reload]
+        dumped = list(held.dirty)
+        for fill, tasks in staged.items():
+            extent = self._extent_of(fill, tasks)
+            if any(extent.meets(other) for other in again):
+                if any(self._overwritten(task, cut) for task in tasks):
+                    return False
+                reload.update(tasks)
+                dumped = [other for other in dumped if other != extent]
+        held.reload = sorted(reload, key=self._position.__getitem__)
+        return not any(a.meets(b) for a in again for b in dumped)
+
+    def _unchanged_until(self, fill: BufferFill, present: list[Task]) -> int:
+        """Return the last cut at which copies of DRAM bring again what the loads ``present`` brought; -1 if they never
+        do. Answers are kept: a buffer of many loads is asked about at many cuts."""
+        known = self._unchanged.setdefault(fill, {})
+        if len(present) not in known:
+            known[len(present)] = min(map(self._copied_until, present), default=-1)
+        return known[len(present)]
+
+    def _copied(self, load: Task) -> int:
+        return self._changed_at(load) if copied_runs(load, _MOST_COPIES) is not None else -1
+
+    def _present(self, fill: BufferFill, cut: int) -> list[Task]:
+        """Those of the tasks that fill a buffer which have run at ``cut``."""
+        tasks = self._fillers[fill]
+        return tasks if self._life[fill][2] < cut else [task for task in tasks if self._position[task] < cut]
+
+    def _extent_of(self, fill: BufferFill, present: list[Task]) -> Extent:
+        """Return the bytes that those of a buffer's tasks write which are ``present``: equally many are the same
+        ones."""
+        known = self._extents_of.setdefault(fill, {})
+        if len(present) not in known:
+            known[len(present)] = self._extent(present)
+        return known[len(present)]
+
+    def _bring(self, tasks: Iterable[Task], cut: int, staged: Mapping[BufferFill, list[Task]]) -> list[Task] | None:
+        """``tasks`` and the loads of their sources; None if a source has been overwritten since. ``staged``: buffers in
+        LV2 that are brought back before."""
+        loads: list[Task] = []
+        for task in tasks:
+            loads.append(task)
+            sources = self._buffers_read(task)
+            if not sources and self._overwritten(task, cut):
+                return None
+            for fill in sources:
+                above = [] if fill in staged else self._bring(self._fillers[fill], cut, staged)
+                if above is None:
+                    return None
+                loads += above
+        return loads
+
+    def _buffers_read(self, task: Task) -> list[BufferFill]:
+        """Return the buffers of rings that ``task`` reads."""
+        return [fill for fill in task.reads if fill in self._fillers]
+
+    def _overwritten(self, load: Task, cut: int) -> bool:
+        """A store between ``load`` and ``cut`` may have changed what it read."""
+        return self._changed_at(load) < cut
+
+    def _change(self, load: Task) -> int:
+        origin, first = self._extents.source(load), self._position[load]
+        if origin is not None and load.op is not Op.LD0 and self._stores_to(origin):
+            for at, task in self._stores[origin.segment]:
+                if at > first and overwrites(task, load, self._extents.params):
+                    return at
+        return len(self._order) + 1
+
+    def _stores_to(self, origin: Extent) -> bool:
+        hull = self._stored.get(origin.segment)
+        return hull is not None and hull.meets(origin)
+
+    @cached_property
+    def _stores(self) -> dict[int, list[tuple[int, Task]]]:
+        """Stores to tensors, with their positions, by segment."""
+        stores: dict[int, list[tuple[int, Task]]] = defaultdict(list)
+        for at, task in enumerate(self._order):
+            if task.op is Op.ST2 or (task.op is Op.ST1 and task.fills is None):
+                stores[task.numbers.get("dst_seg", 0)].append((at, task))
+        return stores
+
+    @cached_property
+    def _stored(self) -> dict[int, Extent]:
+        return {segment: self._extent([task for _, task in tasks]) for segment, tasks in self._stores.items()}
+
+    def _extent(self, tasks: list[Task]) -> Extent:
+        extent = self._extents.written(tasks[0])
+        for task in tasks[1:]:
+            extent = extent.joined(self._extents.written(task))
+        return extent

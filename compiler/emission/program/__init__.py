@@ -1,0 +1,12 @@
+"""Instructions of a job under construction: tasks, rings of buffers, semaphores, copies, program order."""
+
+from compiler.emission.program.copies import CopyLoop, Fields, contiguous, copy_fields
+from compiler.emission.program.job import JobProgram
+from compiler.emission.program.ring import Ring, StagingRing, lv0_slots
+from compiler.emission.program.semaphores import Sem
+from compiler.emission.program.task import BufferFill, Task
+
+__all__ = [
+    "BufferFill", "CopyLoop", "Fields", "JobProgram", "Ring", "Sem", "StagingRing", "Task", "contiguous", "copy_fields",
+    "lv0_slots",
+]  # fmt: skip

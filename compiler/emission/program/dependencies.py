@@ -1,0 +1,181 @@
+"""What the tasks of a region wait for: within an operator by its rings, between operators by the bytes they touch.
+
+The operators of a region have an order, and their tasks run as if one operator followed the other. A task must wait for
+tasks of earlier operators that wrote a byte it reads or writes, or that read a byte it writes. Bytes in LV2 and DRAM
+are told apart exactly, so that an operator may read the rows of a tensor that are there while others are being made.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.emission.program.extents import read_box, source, written, written_box
+from compiler.emission.program.job import JobProgram
+from compiler.emission.program.task import Task
+from compiler.plan.memory.tensor_view import PixelBox, TensorView
+from hw.contract.isa import Op, Segment, Unit
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
+from sim.functional import Box
+
+Place = tuple[Space, int]  #: a memory, or a segment of one
+_EXACT = (Space.LV2, Space.DRAM)
+
+
+@dataclass(frozen=True)
+class TaskAccess:
+    """Bytes (rows of accumulators count as bytes) that a task reads or writes."""
+
+    place: Place
+    box: Box
+    write: bool
+
+
+@dataclass
+class _Log:
+    """For each byte the latest task, by its number, of one unit of one operator that touched it."""
+
+    numbers: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    low: int = 1 << 62
+    high: int = 0
+
+    def note(self, box: Box, number: int) -> None:
+        low, high = box.bounds()
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        if high > len(self.numbers):
+            self.numbers = np.concatenate([self.numbers, np.zeros(2 * high - len(self.numbers), np.int32)])
+        box.view(self.numbers)[...] = number
+
+    def latest(self, box: Box) -> int:
+        """Return the highest number among the bytes of ``box``; 0 if none was touched."""
+        low, high = box.bounds()
+        if low >= self.high or high <= self.low:
+            return 0
+        if high > len(self.numbers):
+            self.numbers = np.concatenate([self.numbers, np.zeros(high - len(self.numbers), np.int32)])
+        return int(box.view(self.numbers).max())
+
+
+Needs = dict[Task, set[Task]]
+
+
+def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
+    """Return the tasks that each task must wait for. ``parts``: the operators of one engine, in order."""
+    needs: Needs = {}
+    logs: list[dict[tuple[Place, bool, Unit], _Log]] = []
+    tasks: list[dict[Unit, list[Task]]] = []
+    for part in parts:
+        needs |= ring_dependencies(part.tasks)
+        mine: dict[tuple[Place, bool, Unit], _Log] = defaultdict(_Log)
+        by_unit: dict[Unit, list[Task]] = defaultdict(list)
+        for task in part.tasks:
+            by_unit[task.unit].append(task)
+            for access in accesses(task, part.constants, params):
+                for earlier, theirs in zip(logs, tasks, strict=True):
+                    needs[task] |= set(_meeting(access, earlier, theirs))
+                mine[access.place, access.write, task.unit].note(access.box, len(by_unit[task.unit]))
+        logs.append(mine)
+        tasks.append(by_unit)
+    return needs
+
+
+def _meeting(
+    access: TaskAccess, logs: Mapping[tuple[Place, bool, Unit], _Log], tasks: Mapping[Unit, Sequence[Task]]
+) -> Iterator[Task]:
+    """Yield the latest task of each unit that ``access`` must come after."""
+    for (place, wrote, unit), log in logs.items():
+        if place == access.place and (wrote or access.write):
+            number = log.latest(access.box)
+            if number:
+                yield tasks[unit][number - 1]
+
+
+def ring_dependencies(tasks: Sequence[Task]) -> Needs:
+    """Return what the semaphores of one operator say: its n-th wait for one is for the task that signals it the n-th
+    time."""
+    signalled: dict[int, deque[Task]] = defaultdict(deque)
+    for task in tasks:
+        for sem in task.signals:
+            signalled[sem].append(task)
+    return {task: {signalled[sem].popleft() for sem in sorted(task.waits)} for task in tasks}
+
+
+def accesses(task: Task, constants: Sequence[Task], params: SocParams) -> Iterator[TaskAccess]:
+    """Yield what ``task`` touches, constant weights in DRAM left out. ``constants`` loads what all VEC of the operator
+    may read; what MAC and VEC read otherwise, they read from buffers of rings."""
+    extent = written(task, params)
+    exact = extent.space in _EXACT
+    target = written_box(task) if exact else _hull(extent.low, extent.high)
+    yield TaskAccess((extent.space, extent.segment), target, True)
+    if task.op in (Op.MAC, Op.VEC):
+        loads = [filler for fill in task.reads for filler in fill.fillers]
+        if task.op is Op.VEC:
+            loads += constants
+        for load in loads:
+            extent = written(load, params)
+            yield TaskAccess((extent.space, extent.segment), _hull(extent.low, extent.high), False)
+        return
+    origin = source(task)
+    if origin is not None and not (origin.space == Space.DRAM and origin.segment == Segment.WEIGHTS):
+        exact = origin.space in _EXACT
+        box = read_box(task) if exact else _hull(origin.low, origin.high)
+        yield TaskAccess((origin.space, origin.segment), box, False)
+
+
+def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
+    """Return whether no engine writes a byte of LV2 or DRAM that another touches, among jobs that run side by side."""
+    logs: list[dict[tuple[Place, bool], _Log]] = []
+    for parts in engines:
+        mine: dict[tuple[Place, bool], _Log] = defaultdict(_Log)
+        for part in parts:
+            for task in part.tasks:
+                for access in accesses(task, part.constants, params):
+                    if access.place[0] not in _EXACT or access.place[1] == Segment.WINDOWS:
+                        continue
+                    for theirs in logs:
+                        if any(
+                            log.latest(access.box)
+                            for (place, wrote), log in theirs.items()
+                            if place == access.place and (wrote or access.write)
+                        ):
+                            return False
+                    mine[access.place, access.write].note(access.box, 1)
+        logs.append(mine)
+    return True
+
+
+def _hull(low: int, high: int) -> Box:
+    return Box(low, (high - low,), (1,))
+
+
+class Made:
+    """Bytes of segment 6, of ``params.lv2_bytes``."""
+
+    def __init__(self, params: SocParams) -> None:
+        self._times = np.zeros(params.lv2_bytes, np.int32)
+        self._engines = np.full(params.lv2_bytes, -1, np.int8)
+
+    def add(self, engine: int, tasks: Sequence[Task], ends: Mapping[Task, int]) -> None:
+        """Note the stores among ``tasks`` of an engine, which end at ``ends``."""
+        for task in tasks:
+            if task.op is Op.ST1 and task.numbers["dst_seg"] == Segment.LV2:
+                box = written_box(task)
+                box.view(self._times)[...] = ends[task]
+                box.view(self._engines)[...] = engine
+
+    def ready(self, view: TensorView, box: PixelBox) -> int:
+        """When the last byte of ``box`` of a tensor is made; 0 if that was before the region."""
+        where = view.bytes_of(box)
+        return 0 if where is None else int(where.view(self._times).max())
+
+    def engine(self, view: TensorView, box: PixelBox) -> int | None:
+        """Return the engine that makes all of ``box``; None if several do, -1 if it was made before the region."""
+        where = view.bytes_of(box)
+        if where is None:
+            return -1
+        engines = where.view(self._engines)
+        first = int(engines.flat[0])
+        return first if (engines == first).all() else None

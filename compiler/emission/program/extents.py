@@ -1,0 +1,136 @@
+"""Which bytes an instruction touches: hulls (first byte to one past the last) and exact strided boxes.
+
+Addresses of the weight window and of streamed weights, which the linker decides, count from their anchors.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.emission.program.task import Task
+from hw.contract.isa import Lv0Space, Lv0View, Op
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
+from sim.functional import Box
+
+_LOOPS = ("2", "1", "0")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Bytes ``low`` to ``high`` of a memory: of ``segment`` in DRAM and LV2, of each PE's memory in ``lv0_act`` and
+    ``lv0_wgt``, counted as :class:`hw.image.image.LiveRange` does in ``lv0_acc``."""
+
+    space: Space
+    segment: int
+    low: int
+    high: int
+
+    def meets(self, other: "Extent") -> bool:
+        """Return whether both share bytes."""
+        same = (self.space, self.segment) == (other.space, other.segment)
+        return same and self.low < other.high and other.low < self.high
+
+    def joined(self, other: "Extent") -> "Extent":
+        """Return the smallest extent over both."""
+        return Extent(self.space, self.segment, min(self.low, other.low), max(self.high, other.high))
+
+
+class Extents:
+    """What tasks read and write, each worked out once; the tasks must not move any more."""
+
+    def __init__(self, params: SocParams) -> None:
+        self.params = params
+        self.written: Callable[[Task], Extent] = functools.cache(lambda task: written(task, params))
+        self.source: Callable[[Task], Extent | None] = functools.cache(source)
+
+
+def written(task: Task, params: SocParams) -> Extent:
+    """Return the bytes ``task`` writes."""
+    f = task.numbers
+    if task.op is Op.MAC:
+        rows, row = (f.get("p1", 1) - 1) * f.get("acc_s", 0) + f.get("p0", 1), 4 * params.out_channels
+        return Extent(Space.LV0_ACC, 0, f.get("acc", 0) * row, (f.get("acc", 0) + rows) * row)
+    if task.op is Op.VEC:
+        return Extent(Space.LV1, 0, *_written(f, "d", params.vec_lanes).bounds())
+    low, high = written_box(task).bounds()
+    if task.op is Op.LD0:
+        return _lv0(f, low, high, params)
+    if task.op is Op.LD1:
+        return Extent(Space.LV1, 0, low, high)
+    segment = f.get("dst_seg", 0)
+    return Extent(Space.DRAM if task.op is Op.ST2 else Space.LV2, segment, low, high)
+
+
+def _lv0(fields: Mapping[str, int], low: int, high: int, params: SocParams) -> Extent:
+    spaces: dict[int, Space] = {Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT, Lv0Space.ACC: Space.LV0_ACC}
+    space = spaces[fields.get("space", 0)]
+    if space != Space.LV0_ACC and fields.get("view", 0) == Lv0View.INTERLEAVED:
+        line = params.lv1_word
+        low, high = low // line * params.rows, -(-high // line) * params.rows
+    return Extent(space, 0, low, high)
+
+
+def source(task: Task) -> Extent | None:
+    """The bytes a copy reads; None if it only fills."""
+    box = read_box(task)
+    if box.empty:
+        return None
+    low, high = box.bounds()
+    if task.op in (Op.LD0, Op.ST1):
+        return Extent(Space.LV1, 0, low, high)
+    return Extent(Space.DRAM if task.op is Op.LD2 else Space.LV2, task.numbers.get("src_seg", 0), low, high)
+
+
+def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:
+    """Return a copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads."""
+    f = task.numbers
+    counts = [f.get(f"n{i}", 1) for i in _LOOPS]
+    box = read_box(task)
+    if math.prod(counts) > most or box.shape != (*counts, f.get("len", 1)):
+        return None
+    steps = [(f.get(f"src_s{i}", 0), f.get(f"dst_s{i}", 0)) for i in _LOOPS]
+    runs = []
+    for index in itertools.product(*map(range, counts)):
+        ahead = [sum(i * step[side] for i, step in zip(index, steps, strict=True)) for side in (0, 1)]
+        runs.append((box.offset + ahead[0], f.get("dst", 0) + ahead[1], f.get("len", 1)))
+    return runs
+
+
+def overwrites(store: Task, load: Task, params: SocParams) -> bool:
+    """``store`` writes a byte that ``load`` reads, to the last byte."""
+    target, origin = written(store, params), source(load)
+    if origin is None or not target.meets(origin):
+        return False
+    first = min(target.low, origin.low)
+    touched = np.zeros(max(target.high, origin.high) - first, np.bool_)
+    write, read = written_box(store), read_box(load)
+    Box(write.offset - first, write.shape, write.strides).view(touched)[...] = True
+    return bool(Box(read.offset - first, read.shape, read.strides).view(touched).any())
+
+
+def written_box(task: Task) -> Box:
+    """Return the bytes that a copy writes, one by one."""
+    return _written(task.numbers, "dst", task.numbers.get("len", 1))
+
+
+def _written(fields: Mapping[str, int], name: str, run: int) -> Box:
+    """Return what loops write that begin at field ``name``, in runs of so many bytes."""
+    shape = (*(fields.get(f"n{i}", 1) for i in _LOOPS), run)
+    return Box(fields.get(name, 0), shape, (*(fields.get(f"{name}_s{i}", 0) for i in _LOOPS), 1))
+
+
+def read_box(task: Task) -> Box:
+    """Return the bytes that a copy reads, one by one; empty if it only fills."""
+    f = task.numbers
+    start = f.get("src", 0)
+    start -= (start >> 31) << 32  # under padding a copy starts before its tensor
+    s2, s1, s0 = (f.get(f"src_s{i}", 0) for i in _LOOPS)
+    lows = (0, f.get("lo1", 0), f.get("lo0", 0), f.get("lo", 0))
+    ends = (f.get("n2", 1), f.get("hi1", 1), f.get("hi0", 1), f.get("hi", f.get("len", 1)))
+    offset = start + lows[1] * s1 + lows[2] * s0 + lows[3]
+    return Box(offset, tuple(max(0, end - low) for low, end in zip(lows, ends, strict=True)), (s2, s1, s0, 1))

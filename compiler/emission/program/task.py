@@ -1,0 +1,75 @@
+"""Instructions under construction, and the buffers they fill and read.
+
+Kernels emit tasks in the order in which each unit shall execute them; the order *between* units is left to
+:mod:`compiler.emission.program.schedule`.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import cast
+
+from compiler.emission.program.address import Address, JobAddresses, Symbol, offset_of
+from compiler.emission.program.semaphores import Sem
+from hw.contract.isa import UNIT_OF, Insn, Op, Unit
+
+
+@dataclass(eq=False)
+class Task:
+    """Is one instruction: its fields without semaphores, the semaphores it waits for and signals, the buffer of a ring
+    that it helps to fill, and those it reads."""
+
+    op: Op
+    fields: Mapping[str, Address]
+    waits: set[Sem] = field(default_factory=set)
+    signals: set[Sem] = field(default_factory=set)
+    fills: "BufferFill | None" = None
+    reads: "list[BufferFill]" = field(default_factory=list)
+
+    @property
+    def unit(self) -> Unit:
+        """Return the unit that executes the instruction."""
+        return UNIT_OF[self.op]
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Return the fields as numbers; symbolic addresses count from their anchors."""
+        if Symbol not in map(type, self.fields.values()):
+            return cast(Mapping[str, int], self.fields)
+        return {name: offset_of(value) for name, value in self.fields.items()}
+
+    @property
+    def symbols(self) -> Mapping[str, Symbol]:
+        """Return the fields that are symbolic addresses."""
+        if self.numbers is self.fields:
+            return {}
+        return {name: value for name, value in self.fields.items() if isinstance(value, Symbol)}
+
+    def move(self, fields: Mapping[str, Address]) -> None:
+        """Replace ``fields``, which are addresses."""
+        if fields:
+            self.fields = {**self.fields, **fields}
+            self.__dict__.pop("numbers", None)
+
+    def insn(self, addresses: JobAddresses) -> Insn:
+        """Return the instruction of a job that lies at ``addresses``."""
+        if self.numbers is self.fields:  # no address is symbolic
+            fields = dict(self.numbers)
+        else:
+            fields = {name: addresses.resolve(value) for name, value in self.fields.items()}
+        if self.waits:
+            fields["wait"] = sum(1 << s for s in self.waits)
+        if self.signals:
+            fields["signal"] = sum(1 << s for s in self.signals)
+        return Insn(self.op, fields)
+
+
+@dataclass(eq=False)
+class BufferFill:
+    """What one buffer of a ring holds for a while: ``address`` of the buffer, the tasks that fill and read it."""
+
+    key: Hashable
+    address: int
+    number: int
+    fillers: list[Task] = field(default_factory=list)
+    readers: list[Task] = field(default_factory=list)

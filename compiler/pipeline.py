@@ -1,0 +1,201 @@
+"""The back end, pass by pass: what is free of a plan is decided, and a plan becomes an image.
+
+=============== ==================================================== ==============================================
+pass            decides, or makes                                    verifier
+=============== ==================================================== ==============================================
+``lowered``     rewrites; layers of the rewritten graph              the plan's model, its rewrites and its layers
+``Study``       order of layers, and which become one step           steps: order, regions, places, jobs
+``settle``      places of tensors; tiles and points of each step     layers in order; memory; jobs as they are made
+``link``        addresses, prologues, bounds                         the image
+=============== ==================================================== ==============================================
+"""
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+
+from compiler import ir
+from compiler.emission.link.linker import link
+from compiler.emission.objects.desk import Desk
+from compiler.emission.objects.object_store import ObjectStore
+from compiler.emission.preempt.points import PointLimits
+from compiler.plan.layers.step import ModelStep, flattened
+from compiler.plan.layers.verify import verify_layers
+from compiler.plan.lowered_model import LoweredModel
+from compiler.plan.memory.budget import Lv2Budget
+from compiler.plan.memory.place import place
+from compiler.plan.memory.place_planned import memory_plan, place_planned
+from compiler.plan.memory.tensor_placement import TensorPlacement
+from compiler.plan.memory.verify import verify_placement
+from compiler.plan.options import RUN, Options
+from compiler.plan.order.report import OrderReport
+from compiler.plan.plan import VERSION, MemoryPlan, Plan
+from compiler.plan.plan_error import PlanError
+from compiler.plan.regions.region_beam import QUICK, WIDE
+from compiler.plan.regions.regions import Orders, Study
+from compiler.plan.split.choose import cuts_that_pay
+from compiler.plan.split.parts import with_cuts
+from compiler.plan.steps import joined, layer_names, step_plans
+from compiler.plan.structure import structure_of
+from compiler.plan.verify import verify_jobs, verify_layers_of, verify_model, verify_steps
+from compiler.search.retarget import PlannedLength
+from hw.contract.params import SocParams
+from hw.image import Image
+
+#: DRAM words of one load of a prologue. A pause that is withdrawn repeats what has not landed of up to four of them;
+#: shorter ones cost ResNet-50 more than all its points do (256 words: 0.13 %, 1024 words: 0.02 %).
+_LONGEST_LOAD = 1024
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No search for cycles of objects: a compilation keeps nearly all that it makes until its end, and to look through
+    it again and again takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@uncollected()
+def build(
+    graph: ir.Graph, params: SocParams, options: Options | None = None, *, desk: Desk | None = None,
+    jobs: int | None = None, store: ObjectStore | None = None,
+) -> tuple[Image, Plan]:  # fmt: skip
+    """Compile ``graph`` for hardware with ``params``; return the image and its plan. Steps are compiled at ``desk``
+    (None: at one with ``jobs`` and ``store``, which ends with the compilation, see :class:`Desk`). Raises
+    :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit."""
+    with nullcontext(desk) if desk else Desk(jobs, store) as at:
+        plan = decide(graph, params, options or Options(), at)
+        return emit(plan, graph, at), plan
+
+
+def decide(graph: ir.Graph, params: SocParams, options: Options, desk: Desk) -> Plan:
+    """Return all decisions about ``graph``. Raises :class:`compiler.ir.CompileError`."""
+    return fill(blank(graph, params, options), graph, desk)[0]
+
+
+def blank(graph: ir.Graph, params: SocParams, options: Options) -> Plan:
+    """Return a plan for ``graph`` in which all is free."""
+    return Plan(VERSION, graph.name, structure_of(graph), params, options)
+
+
+def fill(plan: Plan, graph: ir.Graph, desk: Desk) -> tuple[Plan, tuple[OrderReport, ...]]:
+    """Return ``plan`` with all decided that is free in it, and what the searches for the order of layers did, for each
+    run of them between operators on the CPU. Raises :class:`compiler.ir.CompileError`."""
+    if plan.complete:
+        return plan, ()
+    model = lowered(graph, plan)
+    if plan.steps is not None:
+        found = settle(plan, model, desk)
+        pairs = zip(plan.steps, found.steps or (), strict=True)
+        steps = (new.without_orders() if own.jobs is None else replace(new, jobs=own.jobs) for own, new in pairs)
+        return replace(found, steps=tuple(steps)), ()
+    study, orders, reports = searched(plan, model)
+    return settle(plan, model, desk, study, orders).without_orders(), reports
+
+
+def planned(plan: Plan, model: LoweredModel, desk: Desk) -> PlannedLength:
+    """Return ``model`` with a complete plan, made of ``plan``, in which jobs have their orders. Raises
+    :class:`compiler.ir.CompileError`."""
+    study, orders, _ = searched(plan, model)
+    full = settle(plan, model, desk, study, orders)
+    _, placement = placed(model, study.joined(orders), full.memory)
+    return PlannedLength(model, full, placement)
+
+
+def emit(plan: Plan, graph: ir.Graph, desk: Desk) -> Image:
+    """Return the image of ``graph`` by ``plan``, which is complete: nothing is decided. Raises :class:`PlanError` if
+    the plan is for another model, or cannot be carried out."""
+    return emit_lowered(plan, lowered(graph, plan), desk)
+
+
+def lowered(graph: ir.Graph, plan: Plan) -> LoweredModel:
+    """Return the layers of ``graph``, rewritten as ``plan`` says, or where that pays if it is free. Raises
+    :class:`compiler.ir.CompileError`."""
+    plan.options.check(graph.name, plan.params)
+    verify_model(graph, plan)
+    cuts = plan.cuts if plan.rewrites is not None else cuts_that_pay(graph, plan.params, plan.options)
+    split = with_cuts(graph, cuts)
+    made = LoweredModel.of(split, plan.params, plan.options, plan.rewrites)
+    model = replace(made, rewrites=(*cuts, *made.rewrites))
+    verify_layers_of(plan, model)
+    return model
+
+
+def searched(plan: Plan, model: LoweredModel) -> tuple[Study, Orders, tuple[OrderReport, ...]]:
+    """Return a study of ``model``, the orders that it finds by price, and what its searches did. Raises
+    :class:`compiler.ir.CompileError`."""
+    if plan.options.order in RUN:
+        raise ir.CompileError(
+            f"model {plan.model!r}: order {plan.options.order!r} is found by programs that run, and nothing runs them "
+            "here: choose another order"
+        )
+    study = model.study()
+    return study, *search(study, plan.options)
+
+
+def search(study: Study, options: Options) -> tuple[Orders, tuple[OrderReport, ...]]:
+    """Return the orders that ``study`` finds by price, and what the searches did."""
+    return study.search(options.search_limits, WIDE if options.order == "timed" else QUICK)
+
+
+def settle(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None = None, orders: Orders = ()) -> Plan:
+    """Return ``plan`` of ``model`` with places, tiles, and jobs with their orders. Steps are its own, or those of
+    ``orders`` as ``study`` joins them, which learns what cannot be joined. Raises
+    :class:`compiler.ir.CompileError`."""
+    while True:
+        steps = study.joined(orders) if study else given_steps(model, plan)
+        verify_layers(model.graph, flattened(steps))
+        budget, placement = placed(model, steps, plan.memory)
+        objects, refused = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+        if not refused:
+            break
+        if study is None:
+            raise PlanError(f"model {plan.model!r}: {refused[0].name!r} cannot be a region, or gains nothing by it")
+        for step in refused:
+            study.forbid(step)
+    return replace(
+        plan, rewrites=model.rewrites, layers=layer_names(model.layers), memory=memory_plan(budget, placement),
+        steps=step_plans(model.layers, steps, objects),
+    )  # fmt: skip
+
+
+def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:
+    """Return the image of ``model`` by ``plan``. If that is one for another length, constants are written over those
+    of it, ``beneath``, and orders of tasks are taken where they are possible. Raises :class:`PlanError` if the plan
+    cannot be carried out."""
+    assert plan.steps is not None
+    steps = given_steps(model, plan)
+    verify_layers(model.graph, flattened(steps))
+    budget, placement = placed(model, steps, plan.memory, beneath or b"")
+    objects, _ = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+    if beneath is None:
+        verify_jobs(plan.steps, steps, objects, budget.windows)
+    longest_load = _LONGEST_LOAD * plan.params.dram_word if PointLimits.of(plan.options) else 0
+    return link(model.graph, steps, objects, placement, budget, plan.params, longest_load)
+
+
+def given_steps(model: LoweredModel, plan: Plan) -> list[ModelStep]:
+    """Return the steps that ``plan`` gives. Raises :class:`PlanError` if they are not possible."""
+    assert plan.steps is not None
+    verify_steps(model, plan.steps)
+    return joined(model.graph, model.layers, plan.steps)
+
+
+def placed(
+    model: LoweredModel, steps: Sequence[ModelStep], memory: MemoryPlan | None, beneath: bytes = b""
+) -> tuple[Lv2Budget, TensorPlacement]:
+    """Return the division of LV2 and the places of tensors, which are chosen if ``memory`` is free. Raises
+    :class:`compiler.ir.CompileError`."""
+    graph, params, options = model.graph, model.params, model.options
+    if memory is None:
+        budget, placement = place(graph, steps, params, options)
+    else:
+        budget, placement = place_planned(graph, steps, params, options, memory, beneath)
+    verify_placement(graph.name, placement, budget, planned=memory is not None)
+    return budget, placement

@@ -1,0 +1,33 @@
+"""What the back end executes: operators of the graph in the few forms that the units know; how engines share them."""
+
+from compiler.plan.layers.layer import (
+    ChannelTile,
+    ConvLayer,
+    EltwiseLayer,
+    HostLayer,
+    Layer,
+    LoadLayer,
+    MaxLayer,
+    MoveLayer,
+    NormLayer,
+    PadLayer,
+    ProductLayer,
+    SoftmaxLayer,
+    StridedCopy,
+)  # fmt: skip
+from compiler.plan.layers.region_share import EngineShare, MatrixRows, Share, first_row, imbalance, own_rows
+from compiler.plan.layers.vec_params import (
+    PARAMS_SLOTS,
+    conv_params_bytes,
+    params_bytes,
+    sum_params_bytes,
+    uniform_params,
+    vec_params,
+)  # fmt: skip
+
+__all__ = [
+    "PARAMS_SLOTS", "ChannelTile", "ConvLayer", "EltwiseLayer", "EngineShare", "HostLayer", "Layer", "LoadLayer",
+    "MatrixRows", "MaxLayer", "MoveLayer", "NormLayer", "PadLayer", "ProductLayer", "Share", "SoftmaxLayer",
+    "StridedCopy", "conv_params_bytes", "first_row", "imbalance", "own_rows", "params_bytes", "sum_params_bytes",
+    "uniform_params", "vec_params",
+]  # fmt: skip

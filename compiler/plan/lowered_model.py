@@ -1,0 +1,67 @@
+"""Defines a model as it is before its layers are ordered: what studies, searches and plans are about."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from compiler import ir
+from compiler.plan.layers.fuse import fold_tables, fuse
+from compiler.plan.layers.heads import head_groups, with_head_groups
+from compiler.plan.layers.layer import Layer
+from compiler.plan.layers.load_inputs import inputs_to_load, with_loads
+from compiler.plan.layers.lower import lower
+from compiler.plan.layers.verify import verify_layers
+from compiler.plan.options import Options
+from compiler.plan.plan import HeadGroups, InputLoad, Rewrite
+from compiler.plan.regions.defer import defer
+from compiler.plan.regions.regions import Study
+from compiler.plan.regions.side_by_side import side_by_side
+from hw.contract.params import SocParams
+
+
+@dataclass(frozen=True)
+class LoweredModel:
+    """Holds the ``layers`` of ``graph``, which has the tensors that they add, before any is joined to others, and the
+    groups of heads and loads of inputs among the ``rewrites`` that led to them."""
+
+    graph: ir.Graph
+    layers: list[Layer]
+    params: SocParams
+    options: Options
+    rewrites: tuple[Rewrite, ...]
+
+    @classmethod
+    def of(
+        cls, graph: ir.Graph, params: SocParams, options: Options, given: Sequence[Rewrite] | None = None
+    ) -> "LoweredModel":  # fmt: skip
+        """Return the layers of ``graph``; ``given`` says which heads are grouped and which inputs loaded, if that is
+        decided already. Raises :class:`compiler.ir.CompileError`."""
+        graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
+        heads, loads = list[HeadGroups](), list[InputLoad]()
+        if given is not None:
+            heads = [one for one in given if isinstance(one, HeadGroups)]
+            loads = [one for one in given if isinstance(one, InputLoad)]
+        elif not options.observe:
+            heads = head_groups(graph, params)
+        graph = with_head_groups(graph, heads) if heads else graph
+        layers = lower(graph, params)
+        verify_layers(graph, layers)
+        if not options.observe:  # an observer looks at every operator's own result
+            layers = fold_tables(graph, fuse(graph, layers, placed=options.placed))
+            if given is None and not options.placed:
+                loads = inputs_to_load(graph, layers, params, options.engines, options.lv2_bytes(params))
+        if loads:
+            layers = with_loads(graph, layers, loads)
+        if not options.placed:  # layers that wait for their reader save memory, and cost what could run side by side
+            layers = defer(graph, layers)
+        verify_layers(graph, layers)
+        return cls(graph, layers, params, options, (*heads, *loads))
+
+    def study(self) -> Study:
+        """Return a study of the layers; of observed and placed models, and of those without regions, they keep their
+        order."""
+        graph, params, options = self.graph, self.params, self.options
+        if options.placed:
+            return Study(tuple(side_by_side(graph, self.layers, params, options.engines)))
+        if options.observe or not options.regions:
+            return Study(tuple(self.layers))
+        return Study.of(graph, self.layers, params, options.engines, options.lv2_bytes(params))

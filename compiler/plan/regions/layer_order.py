@@ -1,0 +1,98 @@
+"""Which layers have ended before another begins, and so which buffers never live at the same time.
+
+In a chain every layer waits for the one before it. The layers of a *placed* model wait for the layers that they read
+alone, so two branches may run side by side, and what one of them is done with the other may still need.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence, Set
+from typing import Protocol
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from compiler import ir
+from compiler.plan.layers.flow import layer_flow
+from compiler.plan.layers.layer import HostLayer, Layer
+
+
+class Lived(Protocol):
+    """Is a buffer as its life is seen: the numbers of the layers that write or read it."""
+
+    @property
+    def users(self) -> Set[int]:
+        """Not empty."""
+
+
+class LayerOrder(ABC):
+    """Says in which order layers, given by their numbers, can run."""
+
+    @abstractmethod
+    def apart(self, a: Lived, b: Lived) -> bool:
+        """Return whether two buffers never live at the same time: all layers that use one end before any that uses the
+        other begins."""
+
+    @abstractmethod
+    def alive(self, buffer: Lived, layer: int) -> bool:
+        """Return whether ``buffer`` may hold data while ``layer`` runs."""
+
+    @abstractmethod
+    def first(self, buffer: Lived, layer: int) -> bool:
+        """Return whether ``layer`` uses ``buffer``, and all others that do begin when it has ended."""
+
+    @abstractmethod
+    def last(self, buffer: Lived, layer: int) -> bool:
+        """Return whether ``layer`` uses ``buffer``, and all others that do have ended when it begins."""
+
+
+class Chain(LayerOrder):
+    """Layers run one after the other."""
+
+    def apart(self, a: Lived, b: Lived) -> bool:
+        return max(a.users) < min(b.users) or max(b.users) < min(a.users)
+
+    def alive(self, buffer: Lived, layer: int) -> bool:
+        return min(buffer.users) <= layer <= max(buffer.users)
+
+    def first(self, buffer: Lived, layer: int) -> bool:
+        return min(buffer.users) == layer
+
+    def last(self, buffer: Lived, layer: int) -> bool:
+        return max(buffer.users) == layer
+
+
+class Edges(LayerOrder):
+    """Each layer begins when those that it reads have ended. ``before[a, b]``: layer a ends before b begins.
+
+    A layer on the CPU waits for all before it, and all behind it for that.
+    """
+
+    def __init__(self, graph: ir.Graph, layers: Sequence[Layer]) -> None:
+        number = {layer: i for i, layer in enumerate(layers)}
+        flow = nx.relabel_nodes(layer_flow(graph, layers), number)
+        self.before: npt.NDArray[np.bool_] = np.zeros((len(layers), len(layers)), np.bool_)
+        for i, layer in enumerate(layers):
+            if isinstance(layer, HostLayer):
+                self.before[:i, i] = True
+            for maker in flow.predecessors(i):
+                self.before[:, i] |= self.before[:, maker]
+                self.before[maker, i] = True
+            hosts = [j for j in range(i) if isinstance(layers[j], HostLayer)]
+            if hosts:
+                self.before[: hosts[-1] + 1, i] = True
+
+    def apart(self, a: Lived, b: Lived) -> bool:
+        return self._all_before(a.users, b.users) or self._all_before(b.users, a.users)
+
+    def alive(self, buffer: Lived, layer: int) -> bool:
+        return not (self._all_before(buffer.users, {layer}) or self._all_before({layer}, buffer.users))
+
+    def first(self, buffer: Lived, layer: int) -> bool:
+        return layer in buffer.users and self._all_before({layer}, buffer.users - {layer})
+
+    def last(self, buffer: Lived, layer: int) -> bool:
+        return layer in buffer.users and self._all_before(buffer.users - {layer}, {layer})
+
+    def _all_before(self, earlier: Set[int], later: Set[int]) -> bool:
+        return bool(self.before[np.ix_(sorted(earlier), sorted(later))].all())

@@ -1,0 +1,113 @@
+"""A search for regions rather than for orders: what has been computed grows by a region at a time.
+
+Most changes of an order change no region, or tear one. So this search goes over sets of layers that have been computed,
+and from each to those that a region more makes of it. Of the sets with as many layers it keeps the most promising: by
+the cycles up to there, and what the busiest unit has still to do at least (beam search).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.plan.order.graph import Order, OrderGraph
+
+RegionCycles = Callable[[tuple[int, ...]], float]  #: of a region with these operators; infinite if there is none
+
+
+class BeamWidth(NamedTuple):
+    """How far a search looks. ``sets``: of computed layers that are kept, of each number of them; ``grown``: of the
+    regions with one number of layers, how many grow by another layer; ``priced``: of these, how many are priced
+    precisely, and gone on from."""
+
+    sets: int
+    grown: int
+    priced: int
+
+
+QUICK = BeamWidth(6, 6, 2)
+WIDE = BeamWidth(30, 10, 4)
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """A set of computed layers: as bits, the cycles to get there, and its regions, the last first."""
+
+    done: int
+    cycles: float
+    region: tuple[int, ...] = ()
+    before: "_Reached | None" = None
+
+    def regions(self) -> list[tuple[int, ...]]:
+        """From the first on."""
+        ahead = self.before.regions() if self.before else []
+        return [*ahead, self.region] if self.region else ahead
+
+
+class RegionBeam:
+    """The search. ``quick``: an estimate of ``cycles``, the price of a region; ``work``: by operator of ``graph`` the
+    cycles that it takes of each unit at least; ``priority``: an order in which members of a region stand; ``most``:
+    layers of a region; ``over``: whether time is up; ``width``: how far to look."""
+
+    def __init__(
+        self, graph: OrderGraph, quick: RegionCycles, cycles: RegionCycles, work: npt.NDArray[np.float64],
+        priority: Order, most: int, over: Callable[[], bool], width: BeamWidth = QUICK,
+    ) -> None:  # fmt: skip
+        self._graph, self._quick, self._cycles = graph, quick, cycles
+        self._work, self._most, self._over, self._width = work, most, over, width
+        self._place = {number: place for place, number in enumerate(priority)}
+        self._known: dict[int, float] = {}
+        self._exact: dict[int, float] = {}
+        self._rest: dict[int, float] = {}
+
+    def best(self) -> list[tuple[int, ...]]:
+        """Return the regions of the best order found; none if time is up before there is one."""
+        count = len(self._graph.operators)
+        levels: list[dict[int, _Reached]] = [{} for _ in range(count + 1)]
+        levels[0][0] = _Reached(0, 0.0)
+        for level in levels[:-1]:
+            for reached in self._promising(level):
+                if self._over():
+                    return []
+                for region, cycles in self._regions(reached.done):
+                    done, total = reached.done | region, reached.cycles + cycles
+                    there = levels[done.bit_count()]
+                    if done not in there or total < there[done].cycles:
+                        there[done] = _Reached(done, total, self._members(region), reached)
+        return next(iter(levels[-1].values())).regions()
+
+    def _promising(self, level: dict[int, _Reached]) -> list[_Reached]:
+        return sorted(level.values(), key=lambda one: (one.cycles + self._left(one.done), one.done))[: self._width.sets]
+
+    def _regions(self, done: int) -> list[tuple[int, float]]:
+        """Return regions that can come behind ``done``, as bits, with their cycles."""
+        best: list[int] = []
+        growing = [0]
+        for _ in range(self._most):
+            larger = {region | 1 << number for region in growing for number in self._graph.ready(done | region)}
+            priced = [(self._priced(region), region) for region in larger]
+            lost = sorted((cycles - self._left(done) + self._left(done | region), region) for cycles, region in priced)
+            best += [region for cycles, region in lost[: self._width.priced] if np.isfinite(cycles)]
+            growing = [region for _, region in lost[: self._width.grown]]
+        for region in best:
+            if region not in self._exact:
+                self._exact[region] = self._cycles(self._members(region))
+        return [(region, self._exact[region]) for region in best if np.isfinite(self._exact[region])]
+
+    def _priced(self, region: int) -> float:
+        if region not in self._known:
+            self._known[region] = self._quick(self._members(region))
+        return self._known[region]
+
+    def _members(self, region: int) -> tuple[int, ...]:
+        inside = [number for number in self._place if region >> number & 1]
+        return tuple(sorted(inside, key=self._place.__getitem__))
+
+    def _left(self, done: int) -> float:
+        """Return what the busiest unit has to do behind ``done`` at least."""
+        if done not in self._rest:
+            left = [number for number in range(len(self._work)) if not done >> number & 1]
+            self._rest[done] = float(self._work[left].sum(axis=0).max(initial=0.0))
+        return self._rest[done]

@@ -1,0 +1,222 @@
+"""Which layers become regions, and in which order: the price of an order is that of its best regions.
+
+Layers of one region run side by side, so a region takes as long as its busiest unit; layers that are not in one region
+run one after the other. A maximum over windows, which keeps the vector unit busy, costs nothing beside a convolution
+that keeps the arrays busy as long.
+
+Several engines share the layers of a region, or each computes some of them alone, whichever takes least. No engine may
+read in a region what another makes there: see ``layers/region_share.py`` and ``order/region_places.py``.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import networkx as nx
+import numpy as np
+
+from compiler import ir
+from compiler.plan.layers.flow import layer_flow
+from compiler.plan.layers.layer import ConvLayer, HostLayer, Layer
+from compiler.plan.layers.step import ModelStep
+from compiler.plan.order.annealing import annealed
+from compiler.plan.order.graph import OperatorNode, Order, OrderGraph, Price
+from compiler.plan.order.greedy import greedy_order
+from compiler.plan.order.model import order_model
+from compiler.plan.order.report import LowerBound, OrderReport
+from compiler.plan.order.search import SearchLimits
+from compiler.plan.order.subgraphs import subgraphs
+from compiler.plan.regions.region_beam import QUICK, BeamWidth, RegionBeam
+from compiler.plan.regions.region_price import MOST, RegionPrice
+from compiler.plan.regions.region_rules import RegionRules
+from compiler.plan.regions.units import LD1, MAC, ST1, VEC, LayerTimes, layer_times
+from hw.contract.params import SocParams
+
+_PART = 0.25  #: of a network that a region may be: it is scheduled as one
+#: Of the cycles of the source order, what another must save: layers stand there where they hold least memory, of which
+#: the price of an order knows little.
+_WORTH = 0.0025
+_TENSORS = 5 / 8  #: of LV2 that tensors of a region may take: windows take a quarter, and not all can be packed
+
+
+Orders = tuple[Order, ...]  #: of each run of layers between two on the CPU
+
+
+class RunStudy:
+    """Studies layers between two on the CPU: ``operators`` is their graph, ``price`` that of its orders, and learns."""
+
+    def __init__(
+        self, graph: ir.Graph, layers: Sequence[Layer], operators: OrderGraph, rules: RegionRules
+    ) -> None:  # fmt: skip
+        self.operators, self.price = operators, RegionPrice(rules, operators.source, operators)
+        self._graph, self._layers, self._rules = graph, layers, rules
+
+    @classmethod
+    def of(
+        cls, graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int
+    ) -> "RunStudy":  # fmt: skip
+        """Return a study of the layers ``run``, which ``engines`` share and which may use ``lv2_bytes`` of LV2."""
+        flow = layer_flow(graph, run)
+        number = {layer: i for i, layer in enumerate(run)}
+        roots, inputs = graph.roots(), {port.tensor for port in graph.inputs}
+        times, alone = ([layer_times(graph, layer, params, count) for layer in run] for count in (engines, 1))
+        rules = RegionRules(
+            run, times, alone, engines,
+            [frozenset(number[reader] for reader in flow.successors(layer)) for layer in run],
+            frozenset(
+                i
+                for i, layer in enumerate(run)
+                if isinstance(layer, ConvLayer) and {roots[name] for name in layer.inputs} & inputs
+            ),
+            [
+                {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)}
+                for layer in run
+            ],
+            lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params,
+            _PART * sum(float(one.busy.max()) for one in times),
+        )  # fmt: skip
+        return cls(graph, run, _order_graph(graph, run, times, flow), rules)
+
+    def afresh(self) -> "RunStudy":
+        """Return a study of the same layers that has learned nothing."""
+        return RunStudy(self._graph, self._layers, self.operators, self._rules)
+
+    def search(self, limits: SearchLimits | None, width: BeamWidth = QUICK) -> tuple[Order, OrderReport | None]:
+        """Return the best order found within ``limits`` (None: the source order), and what the search did; ``width``
+        is how far the search for regions looks."""
+        whole, rules, price = self.operators, self._rules, self.price
+        order = whole.source
+        if limits is None or len(whole) == 1:
+            return order, None
+        ends = time.monotonic() + limits.seconds
+        report = _search(whole, rules, replace(limits, seconds=limits.seconds / 2))
+        grown = _grown(whole, rules, price, lambda: time.monotonic() > ends, width)
+        orders = [greedy_order(whole), report.order, *grown, order]
+        firsts = dict.fromkeys([_mixed(whole, orders, price), greedy_order(whole)])
+        orders += [
+            annealed(whole, price, one, limits.tries, limits.seed, lambda: time.monotonic() > ends) for one in firsts
+        ]
+        found = _mixed(whole, orders, price)
+        return found if price(found) < (1 - _WORTH) * price(order) else order, report
+
+    def joined(self, order: Order) -> list[ModelStep]:
+        """Return the layers in ``order``, as regions or alone, whichever should take least."""
+        cuts = self.price.cut(order)[1]
+        groups = [order[begin:end] for begin, end in itertools.pairwise([*cuts, len(order)])]
+        return [
+            ModelStep.region(self._graph, [self._layers[i] for i in group], self.price.places(group))
+            if len(group) > 1
+            else ModelStep.alone(self._layers[group[0]])
+            for group in groups
+        ]
+
+    def forbid(self, region: ModelStep) -> None:
+        """Learn that the members of ``region`` cannot be one, at least not where its engines compute them."""
+        if region.members[0] in self._layers:
+            self.price.forbid([self._layers.index(member) for member in region.members], region.places)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Studies all layers of a model: those that are in no run keep their places, such as those on the CPU, and all
+    before them comes before them."""
+
+    parts: tuple[RunStudy | Layer, ...]
+
+    @classmethod
+    def of(
+        cls, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int = 0
+    ) -> "Study":  # fmt: skip
+        """Return a study of ``layers``, which ``engines`` share and which may use ``lv2_bytes`` of LV2 (0: all)."""
+        lv2, parts = lv2_bytes or params.lv2_bytes, list[RunStudy | Layer]()
+        for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
+            if on_host:
+                parts += group
+            else:
+                parts.append(RunStudy.of(graph, list(group), params, engines, lv2))
+        return cls(tuple(parts))
+
+    @property
+    def runs(self) -> list[RunStudy]:
+        """Return the studies of layers between two on the CPU."""
+        return [part for part in self.parts if isinstance(part, RunStudy)]
+
+    def afresh(self) -> "Study":
+        """Return a study of the same layers that has learned nothing."""
+        return Study(tuple(part.afresh() if isinstance(part, RunStudy) else part for part in self.parts))
+
+    def search(
+        self, limits: SearchLimits | None, width: BeamWidth = QUICK
+    ) -> tuple[Orders, tuple[OrderReport, ...]]:  # fmt: skip
+        """Return the best orders found, and what the searches did: see :meth:`RunStudy.search`."""
+        found = [run.search(limits, width) for run in self.runs]
+        return tuple(order for order, _ in found), tuple(report for _, report in found if report)
+
+    def joined(self, orders: Orders) -> list[ModelStep]:
+        """Return all layers in ``orders``, as regions or alone."""
+        given = iter(orders)
+        return [
+            step
+            for run in self.parts
+            for step in (run.joined(next(given)) if isinstance(run, RunStudy) else [ModelStep.alone(run)])
+        ]
+
+    def forbid(self, region: ModelStep) -> None:
+        """Learn that the members of ``region`` cannot be one, at least not where its engines compute them."""
+        for run in self.runs:
+            run.forbid(region)
+
+
+def _mixed(whole: OrderGraph, orders: Sequence[Order], price: Price) -> Order:
+    """Return the cheapest of ``orders``, with those of single subgraphs from others where that is cheaper still: every
+    order is one of the first subgraph, then one of the second, and so on."""
+    best = min(orders, key=price)
+    for part in map(frozenset, subgraphs(whole)):
+        places = [place for place, number in enumerate(best) if number in part]
+        for other in orders:
+            numbers = (number for number in other if number in part)
+            best = min(best, (*best[: places[0]], *numbers, *best[places[-1] + 1 :]), key=price)
+    return best
+
+
+def _search(whole: OrderGraph, rules: RegionRules, limits: SearchLimits) -> OrderReport:
+    names = {node.name: i for i, node in enumerate(whole.operators)}
+
+    def price_of(piece: OrderGraph) -> RegionPrice:
+        return RegionPrice(rules, [names[node.name] for node in piece.operators], piece, quick=True)
+
+    def bound_of(piece: OrderGraph) -> LowerBound:
+        busy = sum(rules.times[names[node.name]].busy for node in piece.operators)
+        return LowerBound(float(np.max(busy)), False)
+
+    return order_model(whole, price_of, bound_of, limits)
+
+
+def _grown(
+    whole: OrderGraph, rules: RegionRules, price: RegionPrice, over: Callable[[], bool], width: BeamWidth
+) -> list[Order]:  # fmt: skip
+    """Return the order that a search for regions finds, if there is time for it."""
+    quick = RegionPrice(rules, whole.source, whole, quick=True)
+    work = np.array([np.minimum(one.busy, one.by_rows) for one in rules.times])
+    beam = RegionBeam(whole, quick.region, price.region, work, greedy_order(whole), MOST, over, width)
+    order = tuple(itertools.chain(*beam.best()))
+    return [order] if order else []
+
+
+def _order_graph(
+    graph: ir.Graph, run: Sequence[Layer], times: Sequence[LayerTimes], flow: nx.DiGraph
+) -> OrderGraph:  # fmt: skip
+    number = {layer: i for i, layer in enumerate(run)}
+    outside = {port.tensor for port in graph.outputs}
+    kept = frozenset(i for i, layer in enumerate(run) if outside.intersection(layer.outputs))
+    nodes = tuple(
+        OperatorNode(
+            f"{layer.name}#{i}", layer.kind, 0.0, float(one.busy[MAC]),
+            float(max(one.busy[VEC], one.busy[LD1] - one.busy[MAC], one.busy[ST1] - one.busy[MAC], 0.0)),
+            one.out_bytes, one.weight_bytes,
+        )
+        for i, (layer, one) in enumerate(zip(run, times, strict=True))
+    )  # fmt: skip
+    edges = frozenset((number[a], number[b]) for a, b in flow.edges if a in number and b in number)
+    return OrderGraph(graph.name, nodes, edges, kept=kept)

@@ -1,0 +1,138 @@
+"""What a run of operators takes in so many parts, before anything of it is cut: cycles, and what of it is spilled."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from compiler import ir
+from compiler.plan.layers.lower import lower
+from compiler.plan.order.dimensions import HEIGHT, Dimension, even_pieces
+from compiler.plan.regions.units import layer_times
+from compiler.plan.split.parts import needed_boxes, whole_box
+from compiler.plan.split.runs import long_side
+from hw.contract.params import SocParams
+from sim.cost import LAYER_TO_FULL_WORK, moved
+
+_PIECES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  #: numbers of parts that are tried
+
+Inside = tuple[bool, bool]  #: whether the tensor that comes in, and the one that goes out, are on chip
+
+
+class OperatorWork(NamedTuple):
+    """Cycles of the busiest unit of an engine, and bytes of weights."""
+
+    cycles: float
+    weights: int
+
+
+def alone_cycles(busy: float, size: float, params: SocParams) -> float:
+    """Return the cycles of a layer by itself that keeps a unit ``busy`` while DRAM moves ``size`` bytes."""
+    return max(busy, moved(size, params)) + LAYER_TO_FULL_WORK
+
+
+def operator_work(graph: ir.Graph, params: SocParams, engines: int) -> dict[str, OperatorWork]:
+    """By name the work of each operator, if its tensors are on chip."""
+    scratch = ir.Graph(graph.name, dict(graph.tensors), graph.ops, graph.inputs, graph.outputs)
+    found = {op.name: OperatorWork(0.0, 0) for op in graph.ops}
+    for layer in lower(scratch, params):
+        times, before = layer_times(scratch, layer, params, engines), found[layer.op.name]
+        cycles = before.cycles + float(np.max(times.busy))
+        found[layer.op.name] = OperatorWork(cycles, before.weights + times.all_weights)
+    return found
+
+
+class RunEstimate:
+    """The price of a run of operators of ``graph``, which reads ``source``, with ``memory`` bytes on chip for
+    tensors."""
+
+    def __init__(
+        self, graph: ir.Graph, run: Sequence[ir.Operation], source: str, work: Mapping[str, OperatorWork], memory: int,
+        params: SocParams,
+    ) -> None:  # fmt: skip
+        self._graph, self._run, self._source, self._work, self._memory = graph, run, source, work, memory
+        self._params, self._result = params, run[-1].output
+        self._side = long_side(graph, self._result)
+        self._known: dict[int, dict[str, int] | None] = {}
+
+    def fits(self) -> bool:
+        """Return whether the run as it is spills nothing, if what it reads and makes is on chip."""
+        room = self._room((True, True))
+        return room >= 0 and not self._spilled(self._sizes(1) or {}, room)
+
+    def whole(self, inside: Inside) -> float:
+        """Return the cycles of the run as it is."""
+        return self._cycles(self._sizes(1), inside, 1)
+
+    def cut(self, inside: Inside) -> tuple[float, int]:
+        """Return the cycles of the run in the fewest parts that spill nothing, and how many parts; infinite if there
+        are none."""
+        room, most = self._room(inside), self._graph.tensors[self._result].nhwc[1 if self._side is HEIGHT else 2]
+        for pieces in _PIECES if room >= 0 else ():
+            sizes = self._sizes(pieces) if pieces <= most else None
+            if sizes and not self._spilled(sizes, room):
+                return self._cycles(sizes, inside, pieces), pieces
+        return math.inf, 0
+
+    def _room(self, inside: Inside) -> int:
+        """Return the bytes for inner tensors."""
+        ends = dict(zip((self._source, self._result), inside, strict=True))
+        return self._memory - sum(self._graph.tensors[name].size for name, on in ends.items() if on)
+
+    def _sizes(self, pieces: int) -> dict[str, int] | None:
+        """By tensor bytes of its share in the middle one of so many parts, which stands for all; None if there is
+        none."""
+        if pieces not in self._known:
+            self._known[pieces] = self._measured(pieces)
+        return self._known[pieces]
+
+    def _measured(self, pieces: int) -> dict[str, int] | None:
+        if pieces == 1:
+            names = {name for op in self._run for name in (*op.inputs, op.output)}
+            return {name: self._graph.tensors[name].size for name in names}
+        whole = whole_box(self._graph, self._result)
+        parts = even_pieces(whole[self._side][1], pieces)
+        box = tuple(parts[pieces // 2] if one is self._side else whole[one] for one in Dimension)
+        boxes = needed_boxes(self._graph, self._run, box, self._side)
+        if boxes is None:
+            return None
+        return {name: math.prod(end - first for first, end in one) for name, one in boxes.items()}
+
+    def _cycles(self, sizes: dict[str, int] | None, inside: Inside, pieces: int) -> float:
+        room = self._room(inside)
+        if sizes is None or room < 0:
+            return math.inf
+        ends = dict(zip((self._source, self._result), inside, strict=True))
+        away, total = self._spilled(sizes, room) | {name for name, on in ends.items() if not on}, 0.0
+        for op in self._run:
+            cycles, weights = self._work[op.name]
+            if cycles:
+                passed = weights + sum(sizes[name] for name in {*op.inputs, op.output} & away)
+                share = sizes[op.output] / self._graph.tensors[op.output].size
+                total += alone_cycles(cycles * share, passed, self._params)
+        return total * pieces
+
+    def _spilled(self, sizes: Mapping[str, int], room: int) -> set[str]:
+        """Return the inner tensors that do not fit in ``room`` bytes: of those alive at a time the largest first."""
+        spilled: set[str] = set()
+        for alive in self._alive:
+            left = sorted(alive - spilled, key=lambda name: (sizes[name], name))
+            while left and sum(sizes[name] for name in left) > room:
+                spilled.add(left.pop())
+        return spilled
+
+    @cached_property
+    def _alive(self) -> list[set[str]]:
+        """By operator the inner tensors that are alive at it."""
+        last = {name: number for number, op in enumerate(self._run) for name in op.inputs}
+        made = {op.output: number for number, op in enumerate(self._run[:-1])}
+        for op in reversed(self._run):
+            if isinstance(op, ir.Concat):  # its operands are made where they belong
+                begins = [made.pop(name) for name in op.inputs if name in made]
+                if op.output in made:
+                    made[op.output] = min([made[op.output], *begins])
+        return [
+            {name for name, first in made.items() if first <= number <= last[name]} for number in range(len(self._run))
+        ]

@@ -1,0 +1,189 @@
+"""A run of operators becomes several on parts of an image, one part after the other.
+
+Every part computes what its share of the last result needs of each tensor, rows under the edges of kernels included:
+two neighbours both compute those. So a part is done with when it ends, and of the inner tensors no more is on chip than
+one part's. Of tensors that come from outside of the run a part reads slices, and what it makes of the result is joined
+to the others': both in place (``memory/sharing.py``).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compiler import ir
+from compiler.plan.order.dimensions import (
+    HEIGHT,
+    RULES,
+    WIDTH,
+    Box4,
+    Dimension,
+    OperandNeed,
+    SlidingWindow,
+    even_pieces,
+)
+from compiler.plan.plan import ImageCut
+
+_AXES = {HEIGHT: 1, WIDTH: 2}  #: of a tensor (N, H, W, C)
+_KINDS: dict[type[ir.Operation], str] = {
+    ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
+}  # fmt: skip
+
+
+def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
+    """Return whether ``op`` makes one image of images and can be cut along height and width."""
+    if type(op) not in _KINDS:
+        return False
+    tensors = [graph.tensors[name] for name in (*op.inputs, op.output)]
+    if any(len(tensor.shape) != 4 or tensor.shape[0] != 1 for tensor in tensors):
+        return False
+    if any(tensor.data is not None and max(tensor.shape[1:3]) > 1 for tensor in tensors):
+        return False
+    return not isinstance(op, ir.Concat) or op.axis % 4 == 3
+
+
+def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
+    """``graph`` with the operators of ``wanted`` in parts; None if one of them would see nothing but padding."""
+    run = [op for op in graph.ops if op.name in wanted.operators]
+    last = run[-1]
+    split = replace(graph, tensors=dict(graph.tensors))
+    whole, made, parts = whole_box(graph, last.output), list[ir.Operation](), list[str]()
+    computed: dict[str, int] = {}
+    for number, bounds in enumerate(even_pieces(whole[wanted.dimension][1], wanted.pieces)):
+        box = tuple(bounds if one is wanted.dimension else whole[one] for one in Dimension)
+        part = _Part(split, run, number, wanted.dimension)
+        if not part.add(box, computed):
+            return None
+        made += part.ops
+        parts.append(part.ops[-1].output)
+    joined = ir.Concat(f"{last.name}/joined", parts, last.output, axis=_AXES[wanted.dimension])
+    place = graph.ops.index(last)
+    ahead, behind = ([op for op in ops if op not in run] for ops in (graph.ops[:place], graph.ops[place:]))
+    split.ops = [*ahead, *made, joined, *behind]
+    for op in run[:-1]:
+        del split.tensors[op.output]
+    return split
+
+
+def with_cuts(graph: ir.Graph, cuts: Iterable[ImageCut]) -> ir.Graph:
+    """Return ``graph`` with operators split, but for cuts in which one would see nothing but padding."""
+    for one in cuts:
+        graph = cut(graph, one) or graph
+    return graph
+
+
+def whole_box(graph: ir.Graph, name: str) -> Box4:
+    """Return the box of a whole tensor."""
+    n, h, w, c = graph.tensors[name].nhwc
+    return ((0, n), (0, c), (0, h), (0, w))
+
+
+def needed_boxes(
+    graph: ir.Graph, run: Sequence[ir.Operation], box: Box4, dimension: Dimension
+) -> dict[str, Box4] | None:  # fmt: skip
+    """By tensor that ``run`` reads or makes, the stretch of it along ``dimension`` that ``box`` of the last result
+    needs; None if an operator would see nothing but padding."""
+    needed = {run[-1].output: box}
+    for op in reversed(run):
+        for number, name in enumerate(op.inputs):
+            need = _need(graph, op, number, needed[op.output], dimension)
+            if need[dimension][0] >= need[dimension][1]:
+                return None
+            needed[name] = _hull(needed[name], need) if name in needed else need
+    return needed
+
+
+def _need(graph: ir.Graph, op: ir.Operation, number: int, box: Box4, dimension: Dimension) -> Box4:
+    """Return what ``op`` needs of an operand for ``box`` of its result: a stretch of all that the operand is."""
+    source, result = (whole_box(graph, name) for name in (op.inputs[number], op.output))
+    extents = [tuple(end for _, end in whole) for whole in (source, result)]
+    need = OperandNeed(extents[0], extents[1], _window(op), 1, number, 0)  # type: ignore[arg-type]
+    stretch = RULES[_KINDS[type(op)]].needs(need, box)[dimension]
+    return tuple(stretch if one is dimension else source[one] for one in Dimension)
+
+
+class _Part:
+    """One part: its ``ops``, whose tensors are added to ``graph``."""
+
+    def __init__(self, graph: ir.Graph, run: Sequence[ir.Operation], number: int, dimension: Dimension) -> None:
+        self._graph, self._run, self._suffix, self._dimension = graph, run, f"/part{number}", dimension
+        self.ops: list[ir.Operation] = []
+        self._boxes: dict[str, Box4] = {}
+        self._names: dict[tuple[str, Box4], str] = {}
+
+    def add(self, box: Box4, computed: dict[str, int]) -> bool:
+        """Add all operators for ``box`` of the last result; ``computed``: by tensor where the parts so far end, which
+        is noted. False if an operator would see nothing but padding."""
+        needed = needed_boxes(self._graph, self._run, box, self._dimension)
+        if needed is None:
+            return False
+        self._boxes = {op.output: needed[op.output] for op in self._run}
+        for op in self._run:
+            self._add(op, computed)
+        return True
+
+    def _add(self, op: ir.Operation, computed: dict[str, int]) -> None:
+        box = self._boxes[op.output]
+        needs = [_need(self._graph, op, number, box, self._dimension) for number in range(len(op.inputs))]
+        inputs = [self._operand(name, need) for name, need in zip(op.inputs, needs, strict=True)]
+        changed: dict[str, Any] = {"name": op.name + self._suffix, "inputs": inputs}
+        if isinstance(op, ir.Conv | ir.Pool):
+            changed["pads"] = self._pads(op, box, needs[0])
+        if isinstance(op, ir.Conv):
+            first, end = box[self._dimension]
+            again = max(0, min(end, computed.get(op.output, 0)) - first)
+            changed["repeated"] = op.repeated + again * _pixels(box) // (end - first)
+        computed[op.output] = box[self._dimension][1]
+        self.ops.append(replace(op, output=self._tensor(op.output, box), **changed))
+
+    def _pads(self, op: ir.Conv | ir.Pool, box: Box4, need: Box4) -> tuple[int, ...]:
+        """Return the padding around ``need`` of the input, for ``box`` of the result."""
+        window, axis, pads = _window(op), _AXES[self._dimension] - 1, list(op.pads)
+        first, end = box[self._dimension]
+        low, high = need[self._dimension]
+        begins = first * window.strides[axis] - window.pads[axis]
+        ends = (end - 1) * window.strides[axis] - window.pads[axis] + window.kernel[axis]
+        pads[axis], pads[axis + 2] = low - begins, max(0, ends - high)
+        return tuple(pads)
+
+    def _operand(self, name: str, need: Box4) -> str:
+        """Return the name of ``need`` of a tensor: the part of it that was made, all of it, or a slice of either."""
+        held = self._boxes.get(name, whole_box(self._graph, name))
+        if (name, need) not in self._names and need == held:
+            return name
+        if (name, need) not in self._names:
+            axis, (first, _) = self._dimension, need[self._dimension]
+            source = self._names.get((name, held), name)
+            target = self._tensor(name, need)
+            start = first - held[axis][0]
+            self.ops.append(ir.Slice(target, [source], target, axis=_AXES[axis], first=start))
+        return self._names[name, need]
+
+    def _tensor(self, name: str, box: Box4) -> str:
+        """Return a tensor for ``box`` of ``name``."""
+        whole, (first, end) = self._graph.tensors[name], box[self._dimension]
+        new = f"{name}{self._suffix}" if name in self._boxes else f"{name}/{first}to{end}{self._suffix}"
+        if self._boxes.get(name, box) != box:
+            new = f"{new}/{first}to{end}"
+        shape = (1, *(stop - start for start, stop in (box[HEIGHT], box[WIDTH])), whole.shape[3])
+        self._graph.tensors[new] = replace(whole, name=new, shape=shape, onnx_name="", view=(), perm=())
+        self._names[name, box] = new
+        return new
+
+
+def _window(op: ir.Operation) -> SlidingWindow:
+    """Return the window of a convolution, with what dilation adds, or of a pool."""
+    if isinstance(op, ir.Conv):
+        spans = [(size - 1) * step + 1 for size, step in zip(op.weights.shape[1:3], op.dilations, strict=True)]
+        return SlidingWindow((spans[0], spans[1]), op.strides, op.pads[:2])
+    if isinstance(op, ir.Pool):
+        return SlidingWindow(op.kernel, op.strides, op.pads[:2])
+    return SlidingWindow()
+
+
+def _hull(one: Box4, other: Box4) -> Box4:
+    return tuple((min(a[0], b[0]), max(a[1], b[1])) for a, b in zip(one, other, strict=True))
+
+
+def _pixels(box: Box4) -> int:
+    rows, columns = (end - first for first, end in (box[HEIGHT], box[WIDTH]))
+    return rows * columns

@@ -1,0 +1,61 @@
+"""How engines share the layers of a region: never so that one sees what another makes."""
+
+import itertools
+
+import pytest
+
+from compiler.plan.layers.lower import lower
+from compiler.plan.layers.region_share import Share, first_row, region_shares
+from hw.contract.params import preset
+from tests.support.graphs import GraphBuilder
+
+ANY, CHANNELS, ROWS, MATRICES = Share
+
+
+@pytest.fixture(scope="module")
+def layers():
+    """One of each kind by name."""
+    make = GraphBuilder(1)
+    x = make.conv(make.input((1, 8, 8, 64)), 64, (1, 1))
+    make.conv(x, 64)
+    make.conv(x, 64, (1, 1), strides=(2, 2))
+    make.conv(x, 64, groups=64)
+    make.pool("max", x, (3, 3), (1, 1), (1, 1, 1, 1))
+    make.output(make.eltwise("add", x, x))
+    names = ["flat", "kernel", "strided", "depthwise", "pool", "sum"]
+    return dict(zip(names, lower(make.graph, preset("base")), strict=True))
+
+
+CASES = [
+    ("kernel pool", [(0, 1)], [CHANNELS, CHANNELS]),
+    ("kernel flat", [(0, 1)], [ROWS, ROWS]),
+    ("depthwise flat flat", [(0, 1), (1, 2)], [ROWS] * 3),
+    ("kernel pool flat", [(0, 1), (1, 2)], None),  # the pool sees rows that another engine makes
+    ("flat kernel", [(0, 1)], None),
+    ("flat strided", [(0, 1)], None),
+    ("kernel pool", [], [ANY, ANY]),
+    ("flat sum", [(0, 1)], [ANY, ANY]),
+    ("flat kernel sum", [(0, 2), (1, 2)], [CHANNELS] * 3),
+    ("flat sum pool", [(0, 1), (1, 2)], [CHANNELS] * 3),
+    ("kernel depthwise sum flat", [(0, 2), (1, 2), (2, 3)], [ROWS] * 4),
+    ("kernel sum pool flat", [(0, 1), (1, 2), (1, 3)], None),
+]
+
+
+@pytest.mark.parametrize(("kinds", "edges", "shares"), CASES)
+def test_shares(layers, kinds, edges, shares):
+    members = [layers[kind] for kind in kinds.split()]
+    for order in itertools.permutations(edges):
+        assert region_shares(members, order) == shares
+
+
+def test_a_concatenation_in_place_only_passes_on(layers):
+    members = [layers["flat"], layers["strided"], layers["flat"]]
+    assert region_shares(members, [(0, 1), (1, 2)]) is None
+    assert region_shares(members, [(0, 1), (1, 2)], idle=[1]) == [ROWS] * 3
+
+
+def test_all_rows_have_one_engine():
+    for height, engines in itertools.product(range(1, 30), range(1, 9)):
+        bounds = [first_row(height, engine, engines) for engine in range(engines + 1)]
+        assert bounds[0] == 0 and bounds[-1] == height and bounds == sorted(bounds)

@@ -1,0 +1,82 @@
+"""What is split, and what not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compiler import ir, reference
+from compiler.pipeline import build
+from compiler.plan.options import Options
+from compiler.plan.split import choose
+from compiler.plan.split.choose import cuts_that_pay
+from hw.contract.isa import Segment
+from hw.contract.params import KIB, preset
+from hw.image.image import Image
+from sim.model.bus import ModelBus
+from sw.driver import Device
+from tests.support.check.races import RaceChecker
+from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.image_runner import run_image
+from tests.support.split_graphs import wide_middle
+
+TINY, BASE = preset("tiny"), preset("base")
+SMALL = Options(engines=BASE.engines, lv2_limit=384 * KIB)
+
+
+def is_split(graph: ir.Graph, options: Options) -> bool:
+    return bool(cuts_that_pay(graph, BASE, options))
+
+
+def cycles(image: Image) -> int:
+    """Of an inference on the fast model."""
+    device = Device(ModelBus(image.params, data=False))
+    model = device.load(image)
+    device.begin(model, 10**8)
+    results = device.collect(device.submit(model, range(len(image.meta.jobs)), limit=10**8), 10**8)
+    return max(one.end for one in results) - min(one.prologue_start or one.start for one in results)
+
+
+def test_a_wide_tensor_stays_on_chip():
+    """What does not fit goes to DRAM and back; in parts it does not, which takes fewer cycles, with the same bytes."""
+    graph = wide_middle(64).graph
+    assert is_split(graph, SMALL)
+    whole, split = (build(graph, BASE, replace(SMALL, split=on))[0] for on in (False, True))
+    assert split.meta.segment_sizes[Segment.SCRATCH] < whole.meta.segment_sizes[Segment.SCRATCH]
+    assert cycles(split) < 0.9 * cycles(whole)
+    inputs = random_inputs(graph, 1)
+    expected = reference.run_all(graph, inputs)
+    results = run_image(Image.from_bytes(split.to_bytes()), inputs, observer=RaceChecker(BASE))
+    for port in graph.outputs:
+        np.testing.assert_array_equal(results[port.tensor], expected[port.tensor])
+
+
+def test_nothing_is_split_where_all_fits():
+    graph = wide_middle(64).graph
+    assert not is_split(graph, Options(engines=2))
+
+
+@pytest.mark.parametrize("changes", [{"observe": True}, {"split": False}, {"placed": True}])
+def test_not_where_it_is_not_wanted(changes):
+    graph = wide_middle(64).graph
+    assert not is_split(graph, Options(engines=2, lv2_limit=SMALL.lv2_limit, **changes))
+
+
+def test_what_computes_longer_than_it_spills_stays_whole():
+    """Tensors do not fit, but the arrays have so much to do that DRAM brings them meanwhile: the price says no."""
+    make = GraphBuilder(4)
+    x = make.conv(make.input((1, 40, 40, 16)), 128, pads=(1, 1, 1, 1))
+    for _ in range(3):
+        x = make.conv(x, 128, pads=(1, 1, 1, 1))
+    make.output(make.conv(x, 8, (1, 1)))
+    graph, whole = make.graph, SMALL
+    image, _ = build(graph, BASE, whole)
+    assert image.meta.segment_sizes[Segment.SCRATCH]
+    assert not is_split(graph, whole)
+
+
+def test_a_cut_that_does_not_pay_is_left_out(monkeypatch):
+    """If the cuts found are not worth it by the placed price, the graph stays as it is."""
+    graph = wide_middle(64).graph
+    monkeypatch.setattr(choose, "_WORTH", 0.1)
+    assert not is_split(graph, SMALL)

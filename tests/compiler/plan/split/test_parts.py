@@ -1,0 +1,78 @@
+"""Runs of operators in parts: the same bytes, the same multiplications, and programs that run."""
+
+import random
+
+import numpy as np
+import pytest
+
+from compiler import ir, reference
+from compiler.plan.layers.lower import lower
+from compiler.plan.order.dimensions import HEIGHT, WIDTH
+from compiler.plan.plan import ImageCut
+from compiler.plan.split.parts import can_be_cut, cut
+from hw.contract.params import preset
+from tests.support.graphs import GraphBuilder, check, random_inputs
+from tests.support.split_graphs import PADS, random_run
+
+TINY, BASE = preset("tiny"), preset("base")
+TWO = TINY.replace(name="two", engines=2)
+
+
+def random_cut(seed: int) -> tuple[ir.Graph, ir.Graph | None]:
+    """A random graph, and the same with a run in parts; None if that cannot be."""
+    graph, run = random_run(seed)
+    assert all(can_be_cut(graph, op) for op in run)
+    draw = random.Random(seed)
+    side, pieces = draw.choice([HEIGHT, WIDTH]), draw.randint(2, 4)
+    if not run or graph.tensors[run[-1].output].nhwc[1 if side is HEIGHT else 2] < pieces:
+        return graph, None
+    return graph, cut(graph, ImageCut(frozenset(op.name for op in run), side, pieces))
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 24), *(pytest.param(i, 60, marks=pytest.mark.slow) for i in range(0, 1000, 100))]
+)
+def test_the_same_bytes(first, count):
+    done = 0
+    for seed in range(first, first + count):
+        graph, split = random_cut(seed)
+        if split is None:
+            continue
+        inputs = random_inputs(graph, seed)
+        expected, found = (reference.run(one, inputs) for one in (graph, split))
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value, err_msg=f"seed {seed}")
+        done += 1
+    assert done > count / 2, f"seeds from {first}"
+
+
+@pytest.mark.parametrize(
+    "params", [TWO, *(pytest.param(each, marks=pytest.mark.slow) for each in (TINY, BASE))], ids=lambda each: each.name
+)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(i, marks=pytest.mark.slow) for i in (5, *range(10, 60)))])
+def test_compiled(params, seed):
+    """Slices and results in place, on all engines and on one, observed too."""
+    _, split = random_cut(seed)
+    if split is not None:
+        for engines in {1, params.engines}:
+            check(split, params, engines=engines)
+        check(split, params, observe=True)
+
+
+def test_multiplications_are_counted_once():
+    make = GraphBuilder(1)
+    x = make.conv(make.input((1, 20, 16, 8)), 8, pads=PADS)
+    make.output(make.conv(make.conv(x, 16, pads=PADS), 8, pads=PADS))
+    split = cut(make.graph, ImageCut(frozenset(op.name for op in make.graph.ops), HEIGHT, 3))
+    assert split is not None
+    macs = [sum(layer.macs(graph) for layer in lower(graph, TINY)) for graph in (make.graph, split)]
+    assert macs[0] == macs[1]
+    rows = [split.tensors[f"{make.graph.ops[0].output}/part{part}"].shape[1] for part in range(3)]
+    assert rows == [9, 11, 8]  # two rows more at each seam
+
+
+def test_a_pool_of_padding_alone_stays_whole():
+    make = GraphBuilder(2)
+    x = make.input((1, 4, 4, 8))
+    make.output(make.conv(x, 8, (3, 3), pads=(4, 0, 4, 0)))
+    assert cut(make.graph, ImageCut(frozenset({make.graph.ops[0].name}), HEIGHT, 5)) is None
