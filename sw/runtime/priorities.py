@@ -35,7 +35,7 @@ class Priorities:
     @property
     def running(self) -> PriorityLevel | None:
         """Return the level that has the engines, or None if there is none."""
-        return None if self.top is None or self.top.suspension is not None else self.top
+        return self._levels[-1] if self._levels and self._levels[-1].suspension is None else None
 
     @property
     def suspended(self) -> list[PriorityLevel]:
@@ -91,7 +91,7 @@ class Priorities:
 
     def models(self) -> set[int]:
         """Return the numbers of the models that started requests use."""
-        return {request.model.number for request in self.requests}
+        return {request.model.number for level in self._levels for request in level.requests}
 
     # -- changes ---------------------------------------------------------------------------------------------
     def level_for(self, request: Request) -> PriorityLevel:

@@ -83,7 +83,7 @@ class PriorityLevel:
         return any(job.state is JobState.LOST for run in runs for job in run.jobs)
 
     def _forget(self, run: GroupRun) -> None:
-        del self.groups[run.key]
+        del self.groups[run.decision.key]
         with suppress(Exception):  # of a policy that is told of it: the request ends or starts over anyway
             self._layers.dropped(run.decision)
 
@@ -146,7 +146,7 @@ class PriorityLevel:
         step = self._layers.steps[decision.chain.number]
         group = step.layers[decision.layer]
         run = GroupRun(step.owner, decision.layer, group, decision, self._device.bus.cycle, deque(group.jobs))
-        self.groups[run.key] = run
+        self.groups[run.decision.key] = run
         self._waiting.append(run)
 
     def push(self) -> None:
@@ -193,8 +193,8 @@ class PriorityLevel:
             if not not_loaded.intersection(run.jobs):
                 self._scheduler.load_noticed(run.decision, max(run.decided, self._observed), now)
             engines = self._engines(run)
-            if heads.isdisjoint(engines) and run.jobs[0] not in not_loaded and run.key not in self._begun:
-                self._begun.add(run.key)
+            if heads.isdisjoint(engines) and run.jobs[0] not in not_loaded and run.decision.key not in self._begun:
+                self._begun.add(run.decision.key)
                 self._scheduler.started(run.decision, max(run.decided, self._measured.last_end(engines)))
             heads.update(engines)
         self._observed = now
@@ -208,7 +208,7 @@ class PriorityLevel:
     def collect(self) -> None:
         """Take results of jobs that have ended, and correct estimates by them."""
         for run in list(self.groups.values()):
-            if run.left or run.results or any(job.state is not JobState.DONE for job in run.jobs):
+            if run.left or run.results or {job.state for job in run.jobs} - {JobState.DONE}:
                 continue
             run.results, run.jobs = self._device.collect(run.jobs, 0), []
             try:
@@ -219,8 +219,8 @@ class PriorityLevel:
     def _finish(self, run: GroupRun) -> None:
         if self._chooses:
             run.idle = self._measured.idle(run.results, run.decided)
-        del self.groups[run.key]
-        self._begun.discard(run.key)
+        del self.groups[run.decision.key]
+        self._begun.discard(run.decision.key)
         self._scheduler.load_started(run.decision, run.load_start)
         self._scheduler.load_ended(run.decision, run.load_end)
         self._scheduler.started(run.decision, run.start)

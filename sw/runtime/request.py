@@ -284,11 +284,6 @@ class GroupRun:
     idle: tuple[float, float] = (0.0, 0.0)  #: measured: of compute and of memory access, before and within it
     stopped: list[int] = field(default_factory=list)  #: when its preempted bodies had begun or gone on, about
 
-    @property
-    def key(self) -> tuple[int, int]:
-        """Return the name by which the scheduler knows the group."""
-        return self.decision.key
-
     def has(self, job_id: int) -> bool:
         """Return whether the job is one of this group."""
         return any(job.id == job_id for job in self.jobs)

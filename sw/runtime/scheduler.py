@@ -101,10 +101,10 @@ class Decision:
     passed_over: int
     candidates: int  #: how many there were to choose from
 
-    @property
-    def key(self) -> tuple[int, int]:
-        """Return the name of the layer: the number of its chain, and its own."""
-        return self.chain.number, self.layer
+    key: tuple[int, int] = field(init=False)  #: names the layer: the number of its chain, and its own
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", (self.chain.number, self.layer))
 
 
 class PolicyFailed(RuntimeError):

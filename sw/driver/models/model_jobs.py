@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
 from sw.driver.memory.allocator import WindowPool
@@ -27,12 +28,13 @@ class ModelJobs:
     @property
     def outstanding(self) -> list[DeviceJob]:
         """Return the jobs of models in the queues, oldest first."""
-        return sorted((job for job in self._queues.jobs if job.party is self), key=lambda job: job.id)
+        found = [job for queue in self._queues.engines for job in queue.jobs if job.party is self]
+        return sorted(found, key=attrgetter("id"))
 
     def models(self, engines: Container[int] | None = None) -> list[LoadedModel]:
         """Return the models with outstanding jobs, on ``engines`` or on any."""
-        jobs = (job for job in self.outstanding if engines is None or job.engine in engines)
-        return list({id(job.model): job.model for job in jobs}.values())
+        found = [job.model for job in self.outstanding if engines is None or job.engine in engines]
+        return list({id(model): model for model in found}.values())
 
     def engines_of(self, model: LoadedModel) -> list[int]:
         """Return the engines with outstanding jobs of ``model``."""

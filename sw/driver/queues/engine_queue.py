@@ -30,17 +30,13 @@ class EngineQueue:
         self.number = number
         self._bus, self._regs = bus, regs
         self._ring, self._completions, self._log2 = ring, completions, log2
+        self.capacity = 1 << log2  #: jobs that the ring holds
         self._submitted = self._announced = self._retired = 0
         self._jobs: deque[DeviceJob] = deque()  #: without a completion yet, oldest first: QUEUED, then HELD
         self._failed: list[DeviceJob] = []  #: whose completion says that they failed
         self._barrier: int | None = None
         self._since, self._paused = bus.cycle, False
         self._program()
-
-    @property
-    def capacity(self) -> int:
-        """Return how many jobs the ring holds."""
-        return 1 << self._log2
 
     @property
     def outstanding(self) -> int:
@@ -55,7 +51,8 @@ class EngineQueue:
     @property
     def free(self) -> int:
         """Return how many jobs can be pushed now."""
-        return self.capacity - len(self._jobs) if len(self._jobs) == self._queued else 0
+        in_ring = self._submitted - self._retired
+        return self.capacity - in_ring if len(self._jobs) == in_ring else 0
 
     @property
     def unfinished(self) -> list[DeviceJob]:
