@@ -10,6 +10,8 @@ import numpy as np
 
 from compiler.ir import Graph
 
+PLAIN = {type(None), bool, int, float, str}  #: what most values are
+
 
 def structure_of(graph: Graph) -> str:
     """Return a digest of ``graph``, 32 hexadecimal digits. Models that differ in the values of arrays alone have the
@@ -19,6 +21,8 @@ def structure_of(graph: Graph) -> str:
 
 
 def _told(value: Any) -> str:
+    if type(value) in PLAIN:
+        return f"{value!r};"
     if isinstance(value, np.ndarray):
         return f"{value.dtype.str}{value.shape};"
     if isinstance(value, np.generic):
@@ -26,12 +30,13 @@ def _told(value: Any) -> str:
     if isinstance(value, bytes):  # a model of the CPU, which holds weights
         return "bytes;"
     if isinstance(value, Mapping):
-        return "{" + "".join(f"{name!r}:{_told(one)}" for name, one in value.items()) + "}"
+        return "{" + "".join([f"{name!r}:{_told(one)}" for name, one in value.items()]) + "}"
     if isinstance(value, list | tuple):
-        return "[" + "".join(map(_told, value)) + "]"
+        return "[" + "".join([f"{one!r};" if type(one) in PLAIN else _told(one) for one in value]) + "]"
     if isinstance(value, enum.Enum):
         return f"{value.name};"
     if is_dataclass(value):
-        told = (f"{field.name}={_told(getattr(value, field.name))}" for field in fields(value))
+        held = [(field.name, getattr(value, field.name)) for field in fields(value)]
+        told = [f"{name}={one!r};" if type(one) in PLAIN else f"{name}={_told(one)}" for name, one in held]
         return f"{type(value).__name__}({''.join(told)})"
     return f"{value!r};"

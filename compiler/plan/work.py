@@ -118,13 +118,13 @@ def tiled_conv(
     passes = -(-channel_tiles // max(1, min(channel_tiles, context.window // max(1, weight_bytes * chunks))))
     # What the inner loop uses again is loaded once; depthwise channel tiles have no input in common.
     again, shared = tiles * chunks * passes, tiling.pixels_outer and not layer.depthwise
-    act_loads = tuple(again if shared and chunks <= slots else steps for slots in (2, tiling.act_slots))
+    act_loads = again if shared and chunks <= 2 else steps, again if shared and chunks <= tiling.act_slots else steps
     once, held = channel_tiles * chunks, not tiling.pixels_outer
-    weight_loads = tuple(once if held and chunks <= slots else steps for slots in (2, tiling.weight_slots))
+    weight_loads = once if held and chunks <= 2 else steps, once if held and chunks <= tiling.weight_slots else steps
     return TiledConv(
         tiles, pixels, share, steps, passes, MacShape(once * g.block_count, pixels),
         VecShape(channel_tiles * pixels * params.vec_groups, operands=0), weight_bytes,
-        (act_loads[0], act_loads[1]), (weight_loads[0], weight_loads[1]),
+        act_loads, weight_loads,
         _act_words(layer, context, params, tiling, g, share),
     )  # fmt: skip
 

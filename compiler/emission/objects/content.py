@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from compiler.plan.layers.layer import Addition, ConvLayer, OutputArea
+from compiler.plan.structure import PLAIN
 
 
 def _shape(array: Any) -> Any:
@@ -57,7 +58,7 @@ class _Writer:
     def write(self, value: Any) -> None:
         """Write ``value`` and all that it holds."""
         kind = type(value)
-        if value is None or kind in (bool, int, float, str):
+        if kind in PLAIN:
             self._put(f"{kind.__name__} {value!r};".encode())
         elif isinstance(value, enum.Enum):
             self._put(f"{kind.__name__}.{value.name};".encode())
@@ -83,7 +84,10 @@ class _Writer:
     def _several(self, name: str, values: Any) -> None:
         self._put(f"{name} {len(values)}(".encode())
         for value in values:
-            self.write(value)
+            if type(value) in PLAIN:  # as write does: most values are, and this is where much time goes
+                self._put(f"{type(value).__name__} {value!r};".encode())
+            else:
+                self.write(value)
         self._put(b")")
 
     def _fields(self, value: Any, held: Mapping[str, Any]) -> None:
@@ -95,7 +99,10 @@ class _Writer:
             self._numbers[id(value)] = len(self._numbers)
         self._put(f"{kind.__name__}(".encode())
         for name, part in held.items():
-            self._put(f"{name}=".encode())
             counts = _COUNTS.get(kind, {}).get(name)
-            self.write(counts(part) if counts else part)
+            if type(part) in PLAIN and not counts:
+                self._put(f"{name}={type(part).__name__} {part!r};".encode())
+            else:
+                self._put(f"{name}=".encode())
+                self.write(counts(part) if counts else part)
         self._put(b")")

@@ -12,7 +12,7 @@ from compiler.plan.plan_error import OtherJobsError, PlanError
 def order_of(job: JobProgram, tasks: Sequence[Task]) -> tuple[int, ...]:
     """Return the numbers of the ``tasks`` of a job, which are in program order, as kernels emitted them."""
     number = {task: at for at, task in enumerate(emitted_tasks(job))}
-    return tuple(number[task] for task in tasks)
+    return tuple(map(number.__getitem__, tasks))
 
 
 def in_order(job: JobProgram, order: Sequence[int]) -> list[Task]:
