@@ -39,6 +39,8 @@ class CompiledBus(RtlBus):
     params : SocParams
     library : Path
         The shared library; :class:`sim.toolchain.compilers.BuildError` if it cannot be loaded.
+    backend : str
+        What made the library, for messages.
     costs : HostCosts
     vcd : path, optional
         Write waveforms of all signals, for libraries that can.
@@ -51,11 +53,13 @@ class CompiledBus(RtlBus):
         params: SocParams,
         library: Path,
         *,
+        backend: str,
         costs: HostCosts | None = None,
         vcd: str | PathLike | None = None,
         progress: Progress | None = None,
     ) -> None:
         super().__init__(params, costs, progress)
+        self.backend = backend
         self._library = _load_library(library)
         self._handle = self._library.caesura_create(None if vcd is None else os.fsencode(vcd))
         if not self._handle:

@@ -28,7 +28,7 @@ class LockstepBus(SideBySideBus):
     """
 
     def __init__(self, first: CompiledBus, second: CompiledBus) -> None:
-        super().__init__({_name(first): first, _name(second): second})
+        super().__init__({first.backend: first, second.backend: second})
         self._pair = (first, second)
         places = [_places(bus.register_names) for bus in self._pair]
         self.compared = [register for register in places[0] if register in places[1]]
@@ -36,8 +36,8 @@ class LockstepBus(SideBySideBus):
         if len(self.compared) < LEAST_MATCHED * len(places[0]):
             examples = ", ".join(f"{name} ({bits} bits)" for bits, name in self.unmatched[:_NAMED])
             raise LockstepError(
-                f"only {len(self.compared)} of {len(places[0])} registers of {_name(first)} have one of the same "
-                f"name and width in {_name(second)}; among those that have not: {examples}"
+                f"only {len(self.compared)} of {len(places[0])} registers of {first.backend} have one of the same "
+                f"name and width in {second.backend}; among those that have not: {examples}"
             )
         self._words = [np.array([at for r in self.compared for at in place[r]], np.intp) for place in places]
         self._register_of_word = np.repeat(range(len(self.compared)), [len(places[0][r]) for r in self.compared])
@@ -86,10 +86,6 @@ class LockstepBus(SideBySideBus):
             return limit, False
         finally:
             self._cycle = start
-
-
-def _name(bus: CompiledBus) -> str:
-    return type(bus).__name__.removesuffix("Bus").lower()
 
 
 def _places(names: list[Register]) -> dict[Register, range]:

@@ -41,7 +41,7 @@ def cxxrtl_bus(
     another, slower build. ``source`` identifies what the design is made from: where its library is cached, it is not
     even made. Raises :class:`sim.toolchain.compilers.BuildError`."""
     built = library(recipe(make, params, vcd=vcd is not None), source=source)
-    return CompiledBus(params, built, costs=costs, vcd=vcd, progress=progress)
+    return CompiledBus(params, built, backend="cxxrtl", costs=costs, vcd=vcd, progress=progress)
 
 
 def recipe(make: Callable[[], SimTop], params: SocParams, *, vcd: bool) -> Recipe:

@@ -28,7 +28,9 @@ def native_bus(
     """Return a bus over the native simulation of the design ``make()``, which is compiled at the first use of its
     netlist, and cached. ``source`` identifies what the design is made from: where its library is cached, it is not even
     made. Raises :class:`sim.toolchain.compilers.BuildError`."""
-    return CompiledBus(params, library(recipe(make, params), source=source), costs=costs, progress=progress)
+    return CompiledBus(
+        params, library(recipe(make, params), source=source), backend="native", costs=costs, progress=progress
+    )
 
 
 def recipe(make: Callable[[], SimTop], params: SocParams, *, profile: bool = False) -> Recipe:
