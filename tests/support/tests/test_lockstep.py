@@ -59,9 +59,9 @@ def test_wide_differences_are_put_together(bus):
         copy(bus)
 
 
-def test_too_few_common_names_are_refused(monkeypatch):
+def test_too_few_common_names_are_refused():
     ours, theirs = native(), cxxrtl()
-    monkeypatch.setattr(type(theirs), "register_names", [(1, "host.rsp_valid")])
+    theirs.__class__ = type("OneName", (type(theirs),), {"register_names": [(1, "host.rsp_valid")]})
     with pytest.raises(LockstepError, match=r"only 1 of \d+ registers of native have one of the same name and width"):
         LockstepBus(ours, theirs)
     ours.close()
