@@ -89,12 +89,12 @@ def sized_tiling(
 ) -> ConvTiling | None:  # fmt: skip
     """Return the tiling with the pixels, chunks and loops of ``given``, in which everything else follows; None if the
     memories cannot hold it, or no search would make such chunks."""
-    channels, (kh, kw) = max(tile.channels for tile in layer.tiles), layer.kernel
+    channels, kw = max(tile.channels for tile in layer.tiles), layer.kernel[1]
     depth = channels if layer.depthwise else given.chunk_channels
     cut = _Cut(given.rows, given.cols, given.chunk_rows, given.chunk_cols, given.fold, depth)
     whole = layer.depthwise or given.fold
-    possible = (
-        given.chunk_rows <= kh and given.chunk_cols <= kw and given.rows * given.cols <= params.lv0_acc_rows // 2
+    possible = (  # a chunk may be larger than the kernel: that of a longer length, which then is one chunk
+        given.rows * given.cols <= params.lv0_acc_rows // 2
         and depth <= channels and (depth == channels or (not whole and depth % params.rows == 0))
         and (not given.fold or (_foldable(layer) and given.chunk_cols == kw)) and _fits(layer, cut, params)
     )  # fmt: skip
