@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from compiler import ir
 from compiler.emission.objects.step_object import StepObject
-from compiler.plan.layers.layer import HostLayer, Layer, LoadLayer
-from compiler.plan.layers.step import ModelStep
+from compiler.plan.layers import HostLayer, Layer, LoadLayer, ModelStep
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, Plan, StepPlan

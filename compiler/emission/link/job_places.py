@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from compiler.emission.objects.step_object import JobObject
 from compiler.emission.program.address import JobAddresses
 from compiler.plan.memory.budget import Lv2Budget
-from compiler.plan.memory.tensor_placement import TensorPlacement
+from compiler.plan.memory.tensor_placement import DRAM_ALIGN, TensorPlacement
 from compiler.plan.memory.weight_ring import WeightRing
 from compiler.plan.memory.window_space import HeldBytes, WindowSpace
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
-
-_DRAM_ALIGN = 64
 
 
 class WeightSegment:
@@ -37,10 +35,10 @@ class WeightSegment:
         if key not in self._known:
             banks = self._params.dram_banks * self._params.dram_row_bytes
             if len(data) >= banks and self._engines > 1:
-                behind = engine * banks // (2 * self._engines) // _DRAM_ALIGN * _DRAM_ALIGN
+                behind = engine * banks // (2 * self._engines) // DRAM_ALIGN * DRAM_ALIGN
                 self.data += bytes((-behind - len(self.data)) % banks)
             self._known[key] = len(self.data)
-            self.data += data + bytes(-len(data) % _DRAM_ALIGN)
+            self.data += data + bytes(-len(data) % DRAM_ALIGN)
         return self._known[key]
 
 

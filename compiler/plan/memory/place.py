@@ -10,8 +10,7 @@ from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.memory.budget import Lv2Budget, divide
 from compiler.plan.memory.first_fit import FirstFit
 from compiler.plan.memory.sharing import BufferSharing, SharedBuffer
-from compiler.plan.memory.tensor_placement import TensorBuffer, TensorPlacement
-from compiler.plan.memory.verify import DRAM_ALIGN
+from compiler.plan.memory.tensor_placement import DRAM_ALIGN, TensorBuffer, TensorPlacement
 from compiler.plan.options import Options
 from compiler.plan.regions.layer_order import Chain, Edges, LayerOrder
 from hw.contract.isa import Segment

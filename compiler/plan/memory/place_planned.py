@@ -8,8 +8,8 @@ from compiler import ir
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.place import shared_buffers
-from compiler.plan.memory.tensor_placement import TensorBuffer, TensorPlacement
-from compiler.plan.memory.verify import DRAM_ALIGN, verify_memory
+from compiler.plan.memory.tensor_placement import DRAM_ALIGN, TensorBuffer, TensorPlacement
+from compiler.plan.memory.verify import verify_memory
 from compiler.plan.options import Options
 from compiler.plan.plan import BufferPlan, MemoryPlan
 from hw.contract.isa import Segment

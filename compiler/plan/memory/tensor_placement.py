@@ -13,6 +13,8 @@ from compiler.plan.memory.tensor_view import TensorView
 from compiler.plan.regions.layer_order import LayerOrder
 from hw.contract.isa import Segment
 
+DRAM_ALIGN = 64  #: bytes: where tensors and weights in DRAM begin
+
 
 @dataclass(frozen=True, eq=False)
 class TensorBuffer:

@@ -7,14 +7,13 @@ from compiler import ir
 from compiler.ir import CompileError
 from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.sharing import BufferSharing, SharedBuffer
-from compiler.plan.memory.tensor_placement import TensorBuffer, TensorPlacement
+from compiler.plan.memory.tensor_placement import DRAM_ALIGN, TensorBuffer, TensorPlacement
 from compiler.plan.options import Options
 from compiler.plan.plan import BufferPlan, MemoryPlan
 from compiler.plan.plan_error import PlanError
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
-DRAM_ALIGN = 64
 _SIZED = {int(one) for one in (Segment.INPUTS, Segment.OUTPUTS, Segment.SCRATCH, Segment.SHARED, Segment.LV2)}
 
 
