@@ -39,11 +39,6 @@ class Switching:
         """Return whether ``request`` waits, as was decided when it arrived."""
         return request.number in self._declined
 
-    def decline(self, request: Request) -> None:
-        """Let ``request`` wait until a running one has ended."""
-        self._declined.add(request.number)
-        self.expected.discard(request.number)
-
     def reconsider(self) -> None:
         """Decide again on all that wait, as a running request has ended."""
         self._declined.clear()

@@ -85,11 +85,6 @@ class RegionPrice:
         self._knowledge.hope = times
         self._forget()
 
-    def know(self, other: "RegionPrice") -> None:
-        """Go by what ``other``, a price of the same layers, has learned, and learn for both from now on."""
-        self._knowledge = other._knowledge
-        self._forget()
-
     def _forget(self) -> None:
         self._known.clear()
         self._bounds.clear()

@@ -114,10 +114,6 @@ class LoadedModel:
         """Return the model's name, from the image."""
         return self.image.meta.model
 
-    def port_names(self) -> tuple[list[str], list[str]]:
-        """Names of the inputs and of the outputs, in the model's order."""
-        return [p.name for p in self.image.meta.inputs], [p.name for p in self.image.meta.outputs]
-
     def write_tensor(self, name: str, value: npt.NDArray) -> None:
         """Store an array of the tensor's own shape and dtype; raises :class:`DriverError` for another, or once the
         model was unloaded. The access is not charged, as ``Bus.write_mem`` explains."""
