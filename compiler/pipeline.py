@@ -36,8 +36,8 @@ from compiler.plan.regions.region_beam import QUICK, WIDE
 from compiler.plan.regions.regions import Orders, Study
 from compiler.plan.split.choose import cuts_that_pay
 from compiler.plan.split.parts import with_cuts
-from compiler.plan.steps import joined, layer_names, step_plans
-from compiler.plan.structure import structure_of
+from compiler.plan.steps import joined, step_plans
+from compiler.plan.structure import layer_names, structure_of
 from compiler.plan.verify import verify_jobs, verify_layers_of, verify_model, verify_steps
 from compiler.search.retarget import PlannedLength
 from hw.contract.params import SocParams

@@ -49,7 +49,19 @@ def imports_of(source: str) -> set[str]:
     return {name for name in found if name.split(".")[0] in FLOORS}
 
 
-GRAPH = nx.DiGraph([(name, other) for name, path in MODULES.items() for other in imports(path) if other in MODULES])
+def loaded_by(module: str) -> set[str]:
+    """``module`` and the packages that it is in, whose ``__init__`` Python runs first."""
+    parts = module.split(".")
+    return {".".join(parts[: i + 1]) for i in range(len(parts))}
+
+
+GRAPH = nx.DiGraph(
+    (name, loaded)
+    for name, path in MODULES.items()
+    for other in imports(path)
+    for loaded in loaded_by(other) - loaded_by(name) | {other}
+    if loaded in MODULES
+)
 
 
 def within(module: str, allowed: str) -> bool:

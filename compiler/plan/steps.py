@@ -8,18 +8,7 @@ from compiler.emission.objects.step_object import StepObject
 from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.plan import StepPlan
-
-
-def layer_names(layers: Sequence[Layer]) -> tuple[str, ...]:
-    """Return the names of ``layers``, with a number behind those that are not the first of their name."""
-    found: dict[str, Layer] = {}
-    for layer in layers:
-        name, count = layer.name, 1
-        while name in found:
-            count += 1
-            name = f"{layer.name}#{count}"
-        found[name] = layer
-    return tuple(found)
+from compiler.plan.structure import layer_names
 
 
 def step_plans(

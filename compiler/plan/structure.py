@@ -2,15 +2,28 @@
 
 import enum
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from compiler.ir import Graph
+from compiler.plan.layers.layer import Layer
 
 PLAIN = {type(None), bool, int, float, str}  #: what most values are
+
+
+def layer_names(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """Return the names of ``layers``, with a number behind those that are not the first of their name."""
+    found: dict[str, Layer] = {}
+    for layer in layers:
+        name, count = layer.name, 1
+        while name in found:
+            count += 1
+            name = f"{layer.name}#{count}"
+        found[name] = layer
+    return tuple(found)
 
 
 def structure_of(graph: Graph) -> str:

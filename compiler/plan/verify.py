@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from compiler import ir
 from compiler.emission.objects.step_object import StepObject
-from compiler.plan.layers import HostLayer, Layer, LoadLayer, ModelStep
+from compiler.plan.layers import HostLayer, Layer, LoadLayer
+from compiler.plan.layers.step import ModelStep
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, Plan, StepPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.split.parts import can_be_cut
-from compiler.plan.steps import layer_names
-from compiler.plan.structure import structure_of
+from compiler.plan.structure import layer_names, structure_of
 
 
 def verify_model(graph: ir.Graph, plan: Plan) -> None:

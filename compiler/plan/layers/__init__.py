@@ -16,7 +16,6 @@ from compiler.plan.layers.layer import (
     StridedCopy,
 )  # fmt: skip
 from compiler.plan.layers.region_share import EngineShare, MatrixRows, Share, first_row, imbalance, own_rows
-from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.layers.vec_params import (
     PARAMS_SLOTS,
     conv_params_bytes,
@@ -28,7 +27,7 @@ from compiler.plan.layers.vec_params import (
 
 __all__ = [
     "PARAMS_SLOTS", "ChannelTile", "ConvLayer", "EltwiseLayer", "EngineShare", "HostLayer", "Layer", "LoadLayer",
-    "MatrixRows", "MaxLayer", "ModelStep", "MoveLayer", "NormLayer", "PadLayer", "ProductLayer", "Share",
-    "SoftmaxLayer", "StridedCopy", "conv_params_bytes", "first_row", "flattened", "imbalance", "own_rows",
+    "MatrixRows", "MaxLayer", "MoveLayer", "NormLayer", "PadLayer", "ProductLayer", "Share",
+    "SoftmaxLayer", "StridedCopy", "conv_params_bytes", "first_row", "imbalance", "own_rows",
     "params_bytes", "sum_params_bytes", "uniform_params", "vec_params",
 ]  # fmt: skip
