@@ -27,7 +27,7 @@ class ProfilingBus(CompiledBus):
     """Is a :class:`sim.rtl.CompiledBus` over the native simulator that counts evaluations, and is slower."""
 
     def __init__(self, params: SocParams, make: Callable[[], SimTop], *, source: str | None = None) -> None:
-        super().__init__(params, library(recipe(make, params, profile=True), source=source))
+        super().__init__(params, library(recipe(make, params, profile=True), source=source), backend="native")
 
     def profile(self) -> list[ModuleTime]:
         """Return modules by falling share of time; time stamps cost some twenty ticks an evaluation themselves."""

