@@ -72,6 +72,18 @@ def test_every_length_equals_its_exact_kernel(name):
             np.testing.assert_array_equal(*results, strict=True)
 
 
+def test_a_chunk_of_a_longer_length_may_be_larger_than_the_kernel():
+    """The mean over a length is a depthwise convolution with a kernel as long: chunks of the longest one do for all."""
+    mean = length_net(lambda net, x: net.node("ReduceMean", [x], axes=[1], keepdims=0), (1, "L", 24))
+    dimension, made, begins = compiled(mean, range(3, 40))
+    assert begins == [39]
+    with caesura.open(TINY, "model") as device:
+        for length in (3, 20, 38):
+            x = np.random.default_rng(length).integers(-128, 128, (1, length, 24)).astype(np.int8)
+            exact = compile_model(dimension.fixed(length), TINY, cache=False)
+            np.testing.assert_array_equal(device.load(made.image(length))(x), device.load(exact)(x))
+
+
 def test_the_longest_length_of_a_stretch_is_its_exact_kernel():
     dimension, made, begins = compiled(conv_net((1, 1), (1, 1)), range(3, 40))
     for length in begins:

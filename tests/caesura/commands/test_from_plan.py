@@ -27,6 +27,16 @@ def odd_model() -> onnx.ModelProto:
     return net.model(net.q(net.node("CumSum", [x, net.const(2, np.int64)], name="running"), 3.0))
 
 
+def wide_model() -> onnx.ModelProto:
+    """Many channels between few, of which LV2 holds parts of the image only."""
+    net, (x, scale), fan = Net(), (None, 0.031), 8
+    x = net.dq(net.input((1, 8, 64, 64)), scale)
+    for channels, kernel, how in ((96, 1, {}), (96, 3, {"group": 96, "strides": [2, 2], "pads": [1] * 4}), (24, 1, {})):
+        weights = (channels, fan // how.get("group", 1), kernel, kernel)
+        x, scale, fan = net.dq(net.q(net.conv(x, scale, weights, **how), 0.9), 0.9), 0.9, channels
+    return net.model(net.q(net.conv(x, scale, (32, fan, 3, 3), pads=[1] * 4), 0.9))
+
+
 PAGE = Path(__file__).parents[3] / "docs" / "plans.md"
 #: Kinds of models: what they are compiled with, and what a plan does not say of that.
 KINDS = {
@@ -36,6 +46,7 @@ KINDS = {
     "little LV2": (DIGITS, ["--lv2-limit", "24000"], []),
     "points": (DIGITS, ["--cancel-interval", "600"], []),
     "batch": (dynamic_model, ["--batch", "3"], ["--batch", "3"]),
+    "split": (wide_model, ["--preset", "base", "--engines", "2", "--lv2-limit", str(384 << 10)], []),
     "CPU steps": (odd_model, ["--fallback"], ["--fallback"]),
 }
 
@@ -56,6 +67,7 @@ def test_a_plan_makes_the_same_image(tmp_path, kind):
     image = compiled(model, tmp_path, *options, "--plan", plan)
     assert compiled(model, tmp_path, *beside, "--from-plan", plan, "--plan", tmp_path / "again.json") == image
     assert (tmp_path / "again.json").read_text() == plan.read_text()
+    assert (kind == "split") == any(one["kind"] == "cut" for one in json.loads(plan.read_text())["rewrites"])
 
 
 def test_an_observed_model(tmp_path):

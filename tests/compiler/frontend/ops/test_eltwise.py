@@ -1,8 +1,10 @@
 """Add, Sub, Mul of two tensors, with the rounding of onnxruntime's kernels."""
 
 import numpy as np
+import onnx
 import pytest
 
+from compiler.frontend import import_model
 from compiler.frontend.problems import UnsupportedModel
 from compiler.frontend.requantise import add_multipliers
 from compiler.frontend.values import Quantisation
@@ -93,6 +95,22 @@ def test_qoperator(op, constant):
     ]  # fmt: skip
     model = net.model(net.node(op, inputs, domain="com.microsoft"), dtype="uint8")
     assert kinds(check_model(model)) == ["eltwise"]
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+def test_a_constant_of_several_scales_is_refused(op):
+    """Where the first of them would do for a channel only. onnxruntime refuses it as well."""
+    net = Net()
+    inputs = [
+        net.input(SHAPE, "uint8", "a"), net.const(0.0371, np.float32), net.const(120, np.uint8),
+        net.const(net.array((1, 6, 1, 1), "uint8")), net.const(0.0193, np.float32), net.const(99, np.uint8),
+        net.const(0.0422, np.float32), net.const(131, np.uint8),
+    ]  # fmt: skip
+    model = net.model(net.node(op, inputs, domain="com.microsoft"), dtype="uint8")
+    scale = next(one for one in model.graph.initializer if one.name == inputs[4])
+    scale.CopyFrom(onnx.numpy_helper.from_array(np.linspace(0.01, 0.02, 6, dtype=np.float32), inputs[4]))
+    with pytest.raises(UnsupportedModel, match=r"several scales|6 scales"):
+        import_model(model)
 
 
 def test_residual_block_with_different_layers():
