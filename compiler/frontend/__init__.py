@@ -4,7 +4,7 @@ from pathlib import Path
 
 import onnx
 
-from compiler.frontend.importer import Importer
+from compiler.frontend.importer import imported
 from compiler.frontend.load import Shapes, Sizes, load
 from compiler.frontend.problems import NodeProblem, OpenDimension, UnsupportedModel
 from compiler.ir import Graph
@@ -29,6 +29,6 @@ def import_model(
     file that cannot be read or a model that is invalid, :class:`OpenDimension` on an input without a size, and
     :class:`UnsupportedModel` listing every node that cannot run.
     """
-    graph = Importer(load(path_or_proto, name, shapes, batch, sizes), fallback).run()
+    graph = imported(load(path_or_proto, name, shapes, batch, sizes), fallback)
     verify(graph)
     return graph

@@ -69,8 +69,9 @@ Value = Const | QuantConst | Quant | Real | Float | Pending
 class Draft:
     """``values`` maps names of ONNX tensors to what is known about them, ``graph`` is what has been imported so far."""
 
-    def __init__(self, source: OnnxSource) -> None:
+    def __init__(self, source: OnnxSource, broken_norms: dict[str, str]) -> None:
         self.source = source
+        self.broken_norms = broken_norms  #: by their first node, see ``ops.written_norm``
         self.graph = Graph(source.name, source=source)
         self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
         self._op_names: set[str] = set()
