@@ -24,7 +24,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.source import OnnxSource, Signature
+from compiler.frontend.source import OnnxSource, Signature, free_name
 from compiler.frontend.values import NHWC, Const, Float, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Graph, Operation, Pad, Permute, Reshape, Tensor
 
@@ -132,18 +132,11 @@ class Draft:
 
     def unique(self, wanted: str) -> str:
         """``wanted``, with a number behind if a tensor of that name exists."""
-        name, count = wanted, 1
-        while name in self.graph.tensors:
-            count += 1
-            name = f"{wanted}#{count}"
-        return name
+        return free_name(wanted, self.graph.tensors)
 
     def add(self, op: Operation) -> Operation:
         """Append an operator; makes its name unique and finds the ONNX nodes it stands for."""
-        base, count = op.name, 1
-        while op.name in self._op_names:
-            count += 1
-            op.name = f"{base}#{count}"
+        op.name = free_name(op.name, self._op_names)
         self._op_names.add(op.name)
         if not op.nodes:
             op.nodes = self._nodes(op)

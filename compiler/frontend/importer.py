@@ -17,7 +17,7 @@ from compiler.frontend import inputs
 from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
 from compiler.frontend.ops import host, move, written_norm
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
-from compiler.frontend.source import OnnxSource
+from compiler.frontend.source import OnnxSource, free_name
 from compiler.frontend.values import Const, Float, QuantConst, Real, Shape
 from compiler.ir import Graph, Permute, Port, Reshape, Tensor
 
@@ -208,9 +208,7 @@ def merge_permutes(graph: Graph) -> None:
             continue
         source = graph.tensors[first.inputs[0]]
         perm = tuple(first.perm[axis] for group in second.perm for axis in groups[group])
-        joined = f"{second.output}:joined"
-        while joined in graph.tensors:
-            joined += "'"
+        joined = free_name(f"{second.output}:joined", graph.tensors)
         shape = tuple(source.shape[axis] for axis in perm)
         graph.tensors[joined] = Tensor(joined, shape, source.dtype, source.scale, source.zero_point)
         move = Permute(second.name, [source.name], joined, nodes=[*first.nodes, *second.nodes], perm=perm)

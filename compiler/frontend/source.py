@@ -1,5 +1,6 @@
 """The prepared ONNX model: unique node names, fixed dimensions, constants by name, and sub-models cut out of it."""
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -12,6 +13,15 @@ from onnx import helper, numpy_helper
 from sim.host import session
 
 MOST_ELEMENTS = 1 << 28  #: of one tensor: a quarter of the largest DRAM
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """Return ``wanted``, with a number behind if it is taken."""
+    name, count = wanted, 1
+    while name in taken:
+        count += 1
+        name = f"{wanted}#{count}"
+    return name
 
 
 @dataclass(frozen=True)
