@@ -17,6 +17,9 @@ from compiler.ir import Conv
 Pads = tuple[int, int, int, int]
 _INT32 = np.iinfo(np.int32)
 
+Bias = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+NO_BIAS: Bias = (np.zeros(1, np.int64), np.zeros(1))
+
 
 @dataclass(frozen=True)
 class Window:
@@ -97,6 +100,7 @@ class Accumulated(Pending):
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Conv``."""
         bias = self.bias + np.rint(self.real_bias / self.scale.astype(np.float64)).astype(np.int64)
+        bias = np.broadcast_to(bias, self.channels)
         if bias.min(initial=0) < _INT32.min or bias.max(initial=0) > _INT32.max:
             bias = np.clip(bias, _INT32.min, _INT32.max)
         shape = self.base_shape
@@ -171,22 +175,17 @@ def weights_of(draft: Draft, name: str) -> QuantConst:
     raise Unsupported(f"its weights {name!r} are computed at run time; they must be constants")
 
 
-def bias_of(
-    draft: Draft, node: onnx.NodeProto, index: int, channels: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def bias_of(draft: Draft, node: onnx.NodeProto, index: int, channels: int) -> Bias:
     """Bias as (integers in accumulator units, real numbers); one of them is zero. onnxruntime takes the integers of a
     quantised bias as they are, whatever its scale says."""
-    none, zero = np.zeros(channels, np.int64), np.zeros(channels, np.float64)
-    if index >= len(node.input) or not node.input[index]:
-        return none, zero
+    given = draft.constant(node, index, "bias")
+    if given is None:
+        return NO_BIAS
     value = draft.value(node.input[index])
     if isinstance(value, QuantConst) and value.data.dtype == np.int32 and not value.zero_point.any():
-        return np.broadcast_to(value.data.reshape(-1), channels).astype(np.int64), zero
-    real = draft.constant(node, index, "bias")
-    assert real is not None
-    if real.dtype == np.int32:
-        return np.broadcast_to(real.reshape(-1), channels).astype(np.int64), zero
-    return none, np.broadcast_to(real.reshape(-1), channels).astype(np.float64)
+        given = value.data
+    flat = np.broadcast_to(given.reshape(-1), channels)
+    return (flat.astype(np.int64), NO_BIAS[1]) if given.dtype == np.int32 else (NO_BIAS[0], flat.astype(np.float64))
 
 
 def image_size(x: Real, otherwise: str) -> tuple[int, int]:
@@ -205,7 +204,7 @@ def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     return [convolution(node, x, weights, bias)]
 
 
-def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple) -> Accumulated:
+def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: Bias = NO_BIAS) -> Accumulated:
     """Return a pending convolution of NCHW (or NCL) ``x`` with OIHW ``weights``."""
     size = image_size(x, f"{len(x.shape) - 2}-dimensional convolution; the accelerator has one and two dimensions")
     zero_point = single_zero_point(weights)
@@ -232,8 +231,7 @@ def conv_integer(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return integer convolution; Cast, Mul and Add with constants behind it give scale and bias."""
     x = integer_input(draft, node)
     weights = integer_weights(draft, node)
-    none = np.zeros(weights.shape[0], np.int64), np.zeros(weights.shape[0])
-    return [convolution(node, x, weights, none)]
+    return [convolution(node, x, weights)]
 
 
 def integer_input(draft: Draft, node: onnx.NodeProto) -> Real:

@@ -123,12 +123,9 @@ def gemm(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     if given.get("transB", 0):
         weights = weights.transposed((1, 0))
     alpha, beta = np.float32(given.get("alpha", 1.0)), given.get("beta", 1.0)
-    channels = weights.shape[-1]
-    bias = conv.bias_of(draft, node, 2, channels)
-    if alpha != 1 or beta != 1:
-        real = draft.constant(node, 2, "bias")
-        flat = np.zeros(1) if real is None else real.reshape(-1).astype(np.float64)
-        bias = np.zeros(channels, np.int64), np.broadcast_to(beta * flat, channels)
+    bias, real = conv.bias_of(draft, node, 2, weights.shape[-1]), draft.constant(node, 2, "bias")
+    if real is not None and (alpha != 1 or beta != 1):
+        bias = conv.NO_BIAS[0], np.broadcast_to(beta * real.reshape(-1).astype(np.float64), weights.shape[-1])
     return [product(node, x, weights, bias, alpha)]
 
 
@@ -136,7 +133,7 @@ def product(
     node: onnx.NodeProto,
     x: Real,
     weights: QuantConst,
-    bias: tuple | None = None,
+    bias: conv.Bias = conv.NO_BIAS,
     alpha: np.float32 = np.float32(1),  # noqa: B008 - an immutable scalar
 ) -> conv.Accumulated:
     """Return a pending product of ``x`` (..., K) with ``weights`` (K, O)."""
@@ -149,10 +146,7 @@ def product(
         raise Unsupported(f"shapes {x.shape} and {data.shape} do not fit")
     zero_point = conv.single_zero_point(weights)
     scale = conv.channel_scale(weights, weights.data.ndim - 1)
-    channels = data.shape[1]
-    if bias is None:
-        bias = np.zeros(channels, np.int64), np.zeros(channels)
-    shape = (*x.shape[:-1], channels)
+    shape = (*x.shape[:-1], data.shape[1])
     return conv.Accumulated(
         shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=True,
         weights=data.T[:, None, None, :], weight_zero_point=zero_point,

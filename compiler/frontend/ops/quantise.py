@@ -23,7 +23,9 @@ def dequantize_linear(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     zero_point = draft.constant(node, 2, "zero point")
     assert scale is not None
     if isinstance(value, Const):
-        return [_constant(node, value, scale, zero_point)]
+        if attributes(node).get("block_size", 0):
+            raise Unsupported("quantisation by blocks; quantise per tensor or per channel")
+        return [_constant(value, scale, zero_point, attributes(node).get("axis", 1))]
     return [real_view(draft, node.input[0], scale, zero_point)]
 
 
@@ -35,27 +37,17 @@ def real_view(draft: Draft, name: str, scale: np.ndarray, zero_point: np.ndarray
         draft.values[name] = value
     if not isinstance(value, Quant):
         raise Unsupported(f"its input {name!r} is not an 8-bit tensor")
-    return dequantised(draft, value, quantisation(scale, zero_point, value.dtype), name)
-
-
-def _constant(node, value: Const, scale: np.ndarray, zero_point: np.ndarray | None) -> QuantConst:
-    if attributes(node).get("block_size", 0):
-        raise Unsupported("quantisation by blocks; quantise per tensor or per channel")
-    axis = attributes(node).get("axis", 1)
-    flat = scale.astype(np.float32).reshape(-1)
-    zero = np.zeros_like(flat, dtype=value.array.dtype) if zero_point is None else zero_point.reshape(-1)
-    if zero.size != flat.size:
-        zero = np.broadcast_to(zero, flat.shape)
-    per_axis = flat.size > 1
-    return QuantConst(value.array, flat, zero, axis % value.array.ndim if per_axis else None)
-
-
-def dequantised(draft: Draft, quant: Quant, params: Quantisation, name: str) -> Real:
-    """Return the real view of ``quant``, ONNX tensor ``name``, under ``params``, which may differ from its own."""
-    known = draft.quantisation(quant.tensor)
+    params, known = quantisation(scale, zero_point, value.dtype), draft.quantisation(value.tensor)
     if (known.scale, known.zero_point) != (params.scale, params.zero_point):
-        quant = draft.alias(quant, params)
-    return Real(quant, params, name)
+        value = draft.alias(value, params)
+    return Real(value, params, name)
+
+
+def _constant(value: Const, scale: np.ndarray, zero_point: np.ndarray | None, axis: int) -> QuantConst:
+    flat = scale.astype(np.float32).reshape(-1)
+    zero = np.zeros(1, value.array.dtype) if zero_point is None else zero_point.reshape(-1)
+    zero = zero if zero.size == flat.size else np.broadcast_to(zero, flat.shape)
+    return QuantConst(value.array, flat, zero, axis % value.array.ndim if flat.size > 1 else None)
 
 
 def quantisation(scale: np.ndarray, zero_point: np.ndarray | None, dtype: str) -> Quantisation:
@@ -138,10 +130,7 @@ def constant_input(draft: Draft, node: onnx.NodeProto, index: int, axis: int) ->
     assert scale is not None
     if not isinstance(value, Const):
         raise Unsupported(f"its weights {node.input[index]!r} are computed at run time; they must be constants")
-    flat = scale.astype(np.float32).reshape(-1)
-    points = np.zeros(1, value.array.dtype) if zero is None else zero.reshape(-1)
-    points = np.broadcast_to(points, flat.shape) if points.size == 1 else points
-    return QuantConst(value.array, flat, points, axis % value.array.ndim if flat.size > 1 else None)
+    return _constant(value, scale, zero, axis)
 
 
 def stored(draft: Draft, node: onnx.NodeProto, value: Pending, index: int, dtype: str) -> list[Value]:
