@@ -1,6 +1,5 @@
 """Functions of rows: softmax and layer normalisation over the last axis."""
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -66,18 +65,6 @@ class Normalised(Pending):
     gamma: npt.NDArray[np.float64]
     beta: npt.NDArray[np.float64]
     epsilon: float
-
-    def with_constant(self, op_type: str, constant: npt.NDArray) -> "Normalised":
-        """Return the same behind Mul, Add or Sub of a constant with one value, or one per element of a row."""
-        if (self.low, self.high) != (-np.inf, np.inf) or self.reshapes:
-            raise Unsupported(f"it follows {self.node!r} in float, behind a clamp or reshape; quantise between them")
-        if constant.ndim > len(self.shape) or constant.size not in (1, *constant.shape[-1:]):
-            shape = constant.shape
-            raise Unsupported(f"a constant of shape {shape} behind {self.node!r}; it must be one value per channel")
-        by = np.broadcast_to(constant.astype(np.float64).reshape(-1), self.shape[-1:])
-        if op_type == "Mul":
-            return dataclasses.replace(self, gamma=self.gamma * by, beta=self.beta * by)
-        return dataclasses.replace(self, beta=self.beta - by if op_type == "Sub" else self.beta + by)
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.LayerNorm``."""
