@@ -206,7 +206,7 @@ def _with_constant(
         scale = (pending.scale * by.astype(np.float32)).astype(np.float32)
         return dataclasses.replace(pending, scale=scale, real_bias=pending.real_bias * by)
     if constant.dtype == np.int32 and (pending.scale == 1).all():
-        return dataclasses.replace(pending, bias=pending.bias + by.astype(np.int64))
+        return dataclasses.replace(pending, bias=pending.bias + sign * by.astype(np.int64))
     return dataclasses.replace(pending, real_bias=pending.real_bias + sign * by)
 
 
