@@ -103,14 +103,14 @@ def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
             return [_with_constant(value, other.array, node.op_type)]
     if _one_tensor(left, right):
         return [pointwise.extended(draft, node)]
-    return [combined(draft, node, *node.input[:2])]
+    return [combined(node, [_operand(draft, name) for name in node.input])]
 
 
 @operator("Min", "Max")
 def extreme(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return the smaller or larger of two tensors, element by element; what depends on one alone is a table."""
     if len(node.input) == 2 and not _one_tensor(*(draft.value(name) for name in node.input)):
-        return [combined(draft, node, *node.input)]
+        return [combined(node, [_operand(draft, name) for name in node.input])]
     return pointwise.unary(draft, node)
 
 
@@ -131,20 +131,14 @@ def _one_tensor(left: Value, right: Value) -> bool:
     return a is b and (computed(left) or computed(right) or left is right)
 
 
-def combined(draft: Draft, node: onnx.NodeProto, first: str, second: str) -> Combined:
-    """Return the pending result of ``node`` on ONNX tensors ``first`` and ``second``."""
-    return combination(node, _operand(draft, first), _operand(draft, second))
-
-
-def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | QuantConst) -> Combined:
-    """Return the pending result of both that ``node`` computes."""
+def combined(node: onnx.NodeProto, values: list[Real | QuantConst]) -> Combined:
+    """Return the pending result of two operands that ``node`` computes."""
     kind, sign = _KINDS[node.op_type.removeprefix("QLinear")]
-    values = [left, right]
     shape = np.broadcast_shapes(values[0].shape, values[1].shape)
     if values[0].shape != shape or not isinstance(values[0], Real):
         if sign < 0:
             raise Unsupported(f"shapes {values[0].shape} and {values[1].shape}: the left operand would be broadcast")
-        values.reverse()
+        values = values[::-1]
     a, b = values
     if not isinstance(a, Real):
         raise Unsupported("both operands are constants")
@@ -223,12 +217,7 @@ def _per_channel(pending: Accumulated | rows.Normalised, constant: npt.NDArray) 
 @operator("QLinearAdd", "QLinearMul", domain="com.microsoft")
 def qlinear_binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """A, a_scale, a_zp, B, b_scale, b_zp, y_scale, y_zp; one operand may be constant."""
-    operands: list[Real | QuantConst] = []
-    for index in (0, 3):
-        if isinstance(draft.value(node.input[index]), Const):
-            operands.append(quantise.constant_input(draft, node, index, -1))
-        else:
-            operands.append(quantise.real_input(draft, node, index))
+    operands = [quantise.dequantised(draft, node, index) for index in (0, 3)]
     dtype = next(value.quant.dtype for value in operands if isinstance(value, Real))
-    result = combination(node, *operands)
+    result = combined(node, operands)
     return quantise.stored(draft, node, result, 6, dtype)

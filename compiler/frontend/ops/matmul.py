@@ -169,10 +169,8 @@ def attention(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 def qlinear_matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """a, a_scale, a_zp, b, b_scale, b_zp, y_scale, y_zp."""
     x = quantise.real_input(draft, node, 0)
-    if isinstance(draft.value(node.input[3]), Quant):
-        made: Pending = multiplied(node, x, quantise.real_input(draft, node, 3))
-    else:
-        made = product(node, x, quantise.constant_input(draft, node, 3, -1))
+    other = quantise.dequantised(draft, node, 3)
+    made = multiplied(node, x, other) if isinstance(other, Real) else product(node, x, other)
     return quantise.stored(draft, node, made, 6, x.quant.dtype)
 
 
