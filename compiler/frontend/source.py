@@ -31,6 +31,11 @@ class Signature:
     elem_type: int
     shape: tuple[int, ...]
 
+    @property
+    def dtype(self) -> str:
+        """Return the element type as NumPy calls it."""
+        return np.dtype(helper.tensor_dtype_to_np_dtype(self.elem_type)).name
+
     def __post_init__(self) -> None:
         if prod(self.shape) > MOST_ELEMENTS:
             raise ValueError(f"shape {list(self.shape)} has more than {MOST_ELEMENTS:,} elements")
@@ -110,8 +115,3 @@ class OnnxSource:
         """Return the outputs of a node whose inputs are all constants."""
         model = self.submodel([node], [], [name for name in node.output if name])
         return session(model).run(None, {})
-
-
-def dtype_of(elem_type: int) -> str:
-    """NumPy name of an ONNX element type."""
-    return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)).name
