@@ -34,7 +34,10 @@ class OnHost(Pending):
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.Host`` that ends with QuantizeLinear. ``reshapes`` are part of it."""
-        raise AssertionError("stored by compiler.frontend.ops.quantise through host.stored")
+        _signatures(draft, self.roots, [name])  # raises what onnxruntime does not accept
+        made = draft.new_tensor(name, self.shape, TensorLayout.default(self.shape), target)
+        _add(draft, self.node, self.roots, [made.tensor], self.reason)
+        return made
 
 
 @operator("LogSoftmax")
@@ -86,32 +89,10 @@ def as_float(draft: Draft, name: str, reason: str) -> Float:
     return _floats(draft, value.node, value.roots, [name], reason)[0]
 
 
-def stored(draft: Draft, value: OnHost, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
-    """Return the 8-bit result ``name`` of ``shape`` of a host operator."""
-    _signatures(draft, value.roots, [name])  # raises what onnxruntime does not accept
-    made = draft.new_tensor(name, shape, TensorLayout.default(shape), target)
-    _add(draft, value.node, value.roots, [made.tensor], value.reason)
-    return made
-
-
-def type_of(draft: Draft, value: OnHost, name: str) -> str:
-    """Return the type of ``value``, ONNX tensor ``name``, as numpy calls it."""
-    return _signature(draft, value.roots, name).dtype
-
-
-def quantise(draft: Draft, node: onnx.NodeProto, target: Quantisation) -> Quant:
-    """QuantizeLinear of a float tensor in memory."""
-    value = draft.value(node.input[0])
-    assert isinstance(value, Float)
-    made = draft.new_tensor(node.output[0], value.shape, TensorLayout.default(value.shape), target)
-    _add(draft, node.name, (value.tensor,), [made.tensor], "its input is a float tensor")
-    return made
-
-
 def _pending(draft: Draft, node: onnx.NodeProto, reason: str) -> OnHost:
-    roots, name = _roots(draft, node), node.output[0]
-    signature = _signature(draft, roots, name)
-    return OnHost(shape=signature.shape, node=node.name, roots=roots, reason=reason)
+    roots = _roots(draft, node)
+    shape = signature(draft, roots, node.output[0]).shape
+    return OnHost(shape=shape, node=node.name, roots=roots, reason=reason)
 
 
 def _roots(draft: Draft, node: onnx.NodeProto) -> tuple[str, ...]:
@@ -122,7 +103,7 @@ def _roots(draft: Draft, node: onnx.NodeProto) -> tuple[str, ...]:
             roots.extend(value.roots)
         elif isinstance(value, Quant | Real):
             quant = value.quant if isinstance(value, Real) else value
-            roots.append(draft.dense(quant).tensor if quant.padding is None else quant.tensor)
+            roots.append(quant.tensor)
         elif isinstance(value, Float):
             roots.append(value.tensor or inputs.declare_float(draft, name).tensor)
         elif isinstance(value, QuantConst):
@@ -155,7 +136,8 @@ def _begin(draft: Draft, roots: tuple[str, ...]) -> list[str]:
     return names
 
 
-def _signature(draft: Draft, roots: tuple[str, ...], name: str) -> Signature:
+def signature(draft: Draft, roots: tuple[str, ...], name: str) -> Signature:
+    """Return the type and shape of ONNX tensor ``name``, computed from IR tensors ``roots``."""
     return draft.source.inferred.get(name) or _signatures(draft, roots, [name])[0]
 
 

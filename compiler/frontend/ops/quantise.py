@@ -33,9 +33,10 @@ def dequantised(draft: Draft, node: onnx.NodeProto, index: int, axis: int = -1) 
         zero = np.zeros(1, value.array.dtype) if zero_point is None else zero_point.reshape(-1)
         zero = zero if zero.size == flat.size else np.broadcast_to(zero, flat.shape)
         return QuantConst(value.array, flat, zero, axis % value.array.ndim if flat.size > 1 else None)
-    if isinstance(value, host.OnHost) and (dtype := host.type_of(draft, value, name)) in _EIGHT_BIT:
-        value = host.stored(draft, value, quantisation(scale, zero_point, dtype), name, value.shape)
-        draft.values[name] = value
+    if isinstance(value, host.OnHost):
+        dtype = host.signature(draft, value.roots, name).dtype
+        if dtype in _EIGHT_BIT:
+            draft.values[name] = value = value.emit(draft, quantisation(scale, zero_point, dtype), name)
     if not isinstance(value, Quant):
         raise Unsupported(f"its input {name!r} is not an 8-bit tensor")
     params, known = quantisation(scale, zero_point, value.dtype), draft.quantisation(value.tensor)
@@ -82,15 +83,15 @@ def quantised(draft: Draft, value: Value, target: Quantisation, node: onnx.NodeP
         if value.quant.padding is not None:
             return move.padded_as(draft, value, target, name, node.name)
         value = pointwise.identity(value, node.name)
-    if isinstance(value, host.OnHost):
-        return host.stored(draft, value, target, name, value.shape)
-    if isinstance(value, Pending):
-        made = value.emit(draft, target, name)
-        return _reshaped(draft, value, made, name) if value.reshapes else made
     if isinstance(value, Float):
         if not value.tensor:
             return inputs.quantised_port(draft, value, node.input[0], name, target)
-        return host.quantise(draft, node, target)
+        reason = "its input is a float tensor"
+        value = host.OnHost(shape=value.shape, node=node.name, roots=(value.tensor,), reason=reason)
+    if isinstance(value, Pending):
+        made = value.emit(draft, target, name)
+        moved = value.reshapes and not isinstance(value, host.OnHost)
+        return _reshaped(draft, value, made, name) if moved else made
     raise Unsupported(f"its input {node.input[0]!r} is already 8-bit")
 
 
