@@ -10,7 +10,7 @@ import onnx
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.requantise import requantise, scale_of
+from compiler.frontend.requantise import requantise
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Conv
 
@@ -110,7 +110,8 @@ class Accumulated(Pending):
             layout = TensorLayout.plain(shape)
         else:
             if x.padding and x.padding.value == draft.quantisation(x.tensor).zero_point % 256:
-                pads = _both(pads, x.padding.pads)
+                top, left, bottom, right = x.padding.pads
+                pads = (top + pads[0], left + pads[1], bottom + pads[2], right + pads[3])
                 x = x.inner
             source = draft.image(x)
             layout = TensorLayout.image(shape)
@@ -122,15 +123,11 @@ class Accumulated(Pending):
                 self.node, [source], made.tensor,
                 weights=np.ascontiguousarray(weights), weight_zero_point=self.weight_zero_point,
                 bias=bias.astype(np.int32),
-                requantise=requantise(scale_of(self.scale, target.scale), target, self.low, self.high),
+                requantise=requantise(self.scale, target, self.low, self.high),
                 strides=self.window.strides, pads=pads, dilations=self.window.dilations, groups=self.groups,
             )
         )  # fmt: skip
         return made
-
-
-def _both(a: Pads, b: Pads) -> Pads:
-    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3])
 
 
 def _rows(draft: Draft, x: Quant, weights: npt.NDArray) -> tuple[str, npt.NDArray]:

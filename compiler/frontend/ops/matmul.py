@@ -14,8 +14,8 @@ import onnx
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import conv, quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.requantise import requantise, scale_of
-from compiler.frontend.values import Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
+from compiler.frontend.requantise import requantise
+from compiler.frontend.values import Quant, QuantConst, Quantisation, Real, TensorLayout
 from compiler.ir import Product
 
 _APART, _JOINED = (
@@ -34,7 +34,8 @@ class Multiplied(Pending):
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.Product``."""
-        images, heads = _batch(self.base_shape)
+        batch = self.base_shape[:-2]
+        images, heads = math.prod(batch[:-1]), batch[-1] if batch else 1
         a, _, a_joined = _operand(draft, self.a.quant, (images, heads))
         b, transposed, b_joined = _operand(draft, self.b.quant, (images, heads), turnable=True)
         joined = b_joined and not transposed
@@ -46,7 +47,7 @@ class Multiplied(Pending):
         made = draft.new_tensor(name, self.base_shape, layout, target)
         shape = (images, rows, heads * columns) if joined else (images * heads, rows, columns)
         draft.graph.tensors[made.tensor].shape = shape
-        scale = scale_of(np.float32(self.a.quantisation.scale * self.b.quantisation.scale).reshape(1), target.scale)
+        scale = np.float32(self.a.quantisation.scale * self.b.quantisation.scale)
         draft.add(
             Product(
                 self.node, [a, b], made.tensor, heads=heads, joined=(a_joined, b_joined, joined), transposed=transposed,
@@ -67,12 +68,6 @@ def multiplied(node: onnx.NodeProto, a: Real, b: Real) -> Multiplied:
     shape = (*a.shape[:-1], b.shape[-1])
     roots = tuple(dict.fromkeys((a.quant.tensor, b.quant.tensor)))
     return Multiplied(shape=shape, node=node.name, roots=roots, a=a, b=b)
-
-
-def _batch(shape: Shape) -> tuple[int, int]:
-    """Return the images and heads."""
-    batch = shape[:-2]
-    return math.prod(batch[:-1]), batch[-1] if batch else 1
 
 
 def _operand(

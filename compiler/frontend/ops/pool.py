@@ -3,7 +3,6 @@
 import dataclasses
 from dataclasses import dataclass
 
-import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
@@ -28,8 +27,7 @@ class Pooled(Pending):
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Pool``."""
         source = draft.image(self.x.quant)
-        scale = np.float32(self.x.quantisation.scale / target.scale)
-        how = requantise(scale, target, self.low, self.high)
+        how = requantise(self.x.quantisation.scale, target, self.low, self.high)
         bias = pool_bias(self.x.quantisation, target) if self.bias_first else 0
         if bias:
             how.zero_point = 0

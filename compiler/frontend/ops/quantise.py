@@ -10,8 +10,7 @@ from compiler.frontend.ops import host, move, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
-
-_EIGHT_BIT = ("int8", "uint8")
+from compiler.ir.graph import EIGHT_BIT
 
 
 @operator("DequantizeLinear")
@@ -35,7 +34,7 @@ def dequantised(draft: Draft, node: onnx.NodeProto, index: int, axis: int = -1) 
         return QuantConst(value.array, flat, zero, axis % value.array.ndim if flat.size > 1 else None)
     if isinstance(value, host.OnHost):
         dtype = host.signature(draft, value.roots, name).dtype
-        if dtype in _EIGHT_BIT:
+        if dtype in EIGHT_BIT:
             draft.values[name] = value = value.emit(draft, quantisation(scale, zero_point, dtype), name)
     if not isinstance(value, Quant):
         raise Unsupported(f"its input {name!r} is not an 8-bit tensor")
@@ -56,7 +55,7 @@ def quantisation(scale: np.ndarray, zero_point: np.ndarray | None, dtype: str) -
     """Per-tensor parameters of an 8-bit activation; Unsupported if they are anything else."""
     if scale.size != 1 or (zero_point is not None and zero_point.size != 1):
         raise Unsupported(f"{scale.size} scales for an activation; quantise activations per tensor")
-    if dtype not in _EIGHT_BIT:
+    if dtype not in EIGHT_BIT:
         raise Unsupported(f"{dtype} activations; the accelerator computes with int8 and uint8")
     zero = 0 if zero_point is None else int(zero_point.reshape(-1)[0])
     value = np.float32(scale.reshape(-1)[0])
