@@ -109,8 +109,7 @@ def _merge_quantisers(proto: onnx.ModelProto) -> None:
 
 
 def _fix_inputs(proto: onnx.ModelProto, where: str, batch: int, sizes: Sizes) -> dict[str, Signature]:
-    constants = {tensor.name for tensor in proto.graph.initializer}
-    inputs = [value for value in proto.graph.input if value.name not in constants]
+    inputs = inputs_of(proto)
     del proto.graph.input[:]
     proto.graph.input.extend(inputs)
     labels = {label_of(value, axis): None for value in inputs for axis in open_axes(value)}
@@ -121,6 +120,12 @@ def _fix_inputs(proto: onnx.ModelProto, where: str, batch: int, sizes: Sizes) ->
         if size < 1:
             raise CompileError(f"{where}: dimension {label!r} must be 1 or more, not {size}")
     return {value.name: _signature(value, where, batch, sizes) for value in inputs}
+
+
+def inputs_of(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the inputs of a model; old ones list initialisers there, too."""
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    return [value for value in proto.graph.input if value.name not in constants]
 
 
 def label_of(value: onnx.ValueInfoProto, axis: int) -> str:

@@ -10,7 +10,7 @@ import onnx
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import host, quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.values import Float, Quant, Quantisation, Real, TensorLayout
+from compiler.frontend.values import Quant, Quantisation, Real, TensorLayout
 from compiler.ir import LayerNorm, Requantisation, Softmax
 from hw.contract.row_function import EXPONENTS
 
@@ -143,9 +143,6 @@ def _read_again(draft: Draft, name: str) -> bool:
 @operator("LayerNormalization")
 def layer_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Over the last axis, with constant scale and bias."""
-    value = draft.value(node.input[0])
-    if isinstance(value, Float | host.OnHost):
-        raise Unsupported("its input is not quantised; put QuantizeLinear and DequantizeLinear in front")
     x, given = draft.real(node.input[0]), attributes(node)
     if given.get("axis", -1) % len(x.shape) != len(x.shape) - 1:
         raise Unsupported(f"axis {given['axis']} of a tensor of rank {len(x.shape)}; it must be the last")
