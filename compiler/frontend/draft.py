@@ -17,7 +17,7 @@ accelerator cannot run this node. ``ops/pool.py`` is a short example. Test it wi
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ class Pending:
     ``reshapes``: (kind, argument) steps that ONNX applies before QuantizeLinear, see ``ops.move``.
     """
 
+    clampable: ClassVar[bool] = True  #: whether [low, high] has a meaning: not for results of the CPU and of tables
     shape: Shape
     node: str  #: name of the ONNX node that gives the operator its name
     roots: tuple[str, ...]  #: IR tensors
@@ -47,11 +48,6 @@ class Pending:
     def __post_init__(self) -> None:
         if not self.reshapes:
             object.__setattr__(self, "base_shape", self.shape)
-
-    @property
-    def clampable(self) -> bool:
-        """False where [low, high] has no meaning: results of host operators and of tables."""
-        return True
 
     def clamped(self, low: float, high: float) -> Self:
         """Return the same, clamped further."""

@@ -93,25 +93,19 @@ def _parameters(value: Real | QuantConst) -> Quantisation:
     return params
 
 
-@operator("Add", "Sub", "Mul")
+@operator(*_KINDS)
 def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """See the module's text."""
-    left, right = draft.value(node.input[0]), draft.value(node.input[1])
-    for value, other in ((left, right), (right, left)):
-        turned = value is right and node.op_type == "Sub"
-        if isinstance(value, Accumulated | rows.Normalised) and isinstance(other, Const | QuantConst) and not turned:
-            return [_with_constant(value, other.array, node.op_type)]
-    if _one_tensor(left, right):
-        return [pointwise.extended(draft, node)]
-    return [combined(node, [_operand(draft, name) for name in node.input])]
-
-
-@operator("Min", "Max")
-def extreme(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return the smaller or larger of two tensors, element by element; what depends on one alone is a table."""
-    if len(node.input) == 2 and not _one_tensor(*(draft.value(name) for name in node.input)):
-        return [combined(node, [_operand(draft, name) for name in node.input])]
-    return pointwise.unary(draft, node)
+    """See the module's text; what depends on one tensor alone is a table, also where there are other numbers of
+    operands."""
+    if len(node.input) == 2:
+        left, right = (draft.value(name) for name in node.input)
+        for value, other in ((left, right), (right, left)):
+            taken = node.op_type in ("Add", "Mul") or (node.op_type == "Sub" and value is left)
+            if taken and isinstance(value, Accumulated | rows.Normalised) and isinstance(other, Const | QuantConst):
+                return [_with_constant(value, other.array, node.op_type)]
+        if not _one_tensor(left, right):
+            return [combined(node, [_operand(draft, name) for name in node.input])]
+    return [pointwise.extended(draft, node)]
 
 
 def _one_tensor(left: Value, right: Value) -> bool:

@@ -5,6 +5,7 @@ order, so that a driver hands over bytes without knowing about layouts.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import onnx
@@ -25,12 +26,8 @@ _ONNX = "onnx/"  # prefix of ONNX names in a host model, which keeps them apart 
 class OnHost(Pending):
     """A float result of the CPU; nodes up to QuantizeLinear join its host operator."""
 
+    clampable: ClassVar[bool] = False  #: Relu and Clip behind it are nodes of their own
     reason: str
-
-    @property
-    def clampable(self) -> bool:
-        """Relu and Clip behind it are nodes of their own."""
-        return False
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.Host`` that ends with QuantizeLinear. ``reshapes`` are part of it."""

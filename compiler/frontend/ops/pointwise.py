@@ -5,6 +5,7 @@ part or one tensor comes together with a function of itself (x * sigmoid(x)).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ _WITH_CONSTANT = ("Div", "PRelu", "Pow")
 class Pointwise(Pending):
     """A function of ``x``; the ONNX nodes between x and the result define it."""
 
+    clampable: ClassVar[bool] = False
     x: Real
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
@@ -117,7 +119,7 @@ def clamp(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         params = draft.quantisation(value.tensor)
         real = Real(value, params, node.input[0])
         return [tabulated(draft, real, node.name, params, node.output[0], value.shape)]
-    if isinstance(value, Pending) and not isinstance(value, Pointwise) and value.clampable:
+    if isinstance(value, Pending) and value.clampable:
         return [value.clamped(*_limits(draft, node))]
     return [extended(draft, node)]
 
