@@ -105,7 +105,7 @@ def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
                 return [_with_constant(value, other.array, node.op_type)]
         if not _one_tensor(left, right):
             return [combined(node, [_operand(draft, name) for name in node.input])]
-    return [pointwise.extended(draft, node)]
+    return pointwise.extended(draft, node)
 
 
 def _one_tensor(left: Value, right: Value) -> bool:

@@ -84,7 +84,9 @@ def requantisation_table(source: Quantisation, target: Quantisation) -> npt.NDAr
     return np.clip(result, *target.limits).astype(target.dtype).view(np.uint8)
 
 
-def extended(draft: Draft, node: onnx.NodeProto) -> Pointwise:
+@operator(*_UNARY, *_WITH_CONSTANT)
+@operator("Gelu", "QuickGelu", domain="com.microsoft")
+def extended(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return the function that ``node`` computes of the only tensor that its inputs depend on."""
     root: Real | None = None
     for name in dict.fromkeys(filter(None, node.input)):
@@ -101,14 +103,7 @@ def extended(draft: Draft, node: onnx.NodeProto) -> Pointwise:
             raise Unsupported("it combines several tensors; the accelerator adds and multiplies two at a time")
         root, result_shape = found, shape
     assert root is not None
-    return Pointwise(shape=result_shape, node=node.name, roots=(root.quant.tensor,), x=root)
-
-
-@operator(*_UNARY, *_WITH_CONSTANT)
-@operator("Gelu", "QuickGelu", domain="com.microsoft")
-def unary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return a function of one tensor."""
-    return [extended(draft, node)]
+    return [Pointwise(shape=result_shape, node=node.name, roots=(root.quant.tensor,), x=root)]
 
 
 @operator("Relu", "Clip")
@@ -121,7 +116,7 @@ def clamp(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         return [tabulated(draft, real, node.name, params, node.output[0], value.shape)]
     if isinstance(value, Pending) and value.clampable:
         return [value.clamped(*_limits(draft, node))]
-    return [extended(draft, node)]
+    return extended(draft, node)
 
 
 def _limits(draft: Draft, node: onnx.NodeProto) -> tuple[float, float]:
