@@ -108,8 +108,9 @@ class Importer:
         if isinstance(value, written_norm.Inner):
             raise written_norm.broken(self.draft, value, f"its {value.role.value} is an output of the model")
         if isinstance(value, Pending):
-            way_out = "quantise it (QuantizeLinear, DequantizeLinear)"
-            reason = f"the model output {name!r} is {self._kind(name)}; {way_out}"
+            known = self.source.inferred.get(name)
+            kind = "an int32" if known and known.elem_type == onnx.TensorProto.INT32 else "a float"
+            reason = f"the model output {name!r} is {kind} result; quantise it (QuantizeLinear, DequantizeLinear)"
             if not isinstance(value, host.OnHost):
                 if not self.fallback:
                     raise Unsupported(reason)
@@ -126,11 +127,6 @@ class Importer:
         back = tuple(int(axis) for axis in np.argsort(quant.layout.perm))
         dtype = "float32" if isinstance(value, Real) else quant.dtype
         self.draft.graph.outputs.append(Port(name, dtype, value.shape, tensor, back, isinstance(value, Real)))
-
-    def _kind(self, name: str) -> str:
-        """Return what a result in no memory is, in words."""
-        known = self.source.inferred.get(name)
-        return "an int32 result" if known and known.elem_type == onnx.TensorProto.INT32 else "a float result"
 
     def _refused(self, node: onnx.NodeProto | None, reason: str) -> None:
         if node is not None:
