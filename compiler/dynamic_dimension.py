@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onnx
 
-from compiler.frontend.load import label_of, open_axes, read_model
+from compiler.frontend.load import inputs_of, label_of, open_axes, read_model
 from compiler.ir import CompileError
 
 
@@ -44,7 +44,7 @@ class DynamicDimension:
     @property
     def inputs(self) -> list[str]:
         """Names of the model's inputs."""
-        return [value.name for value in _inputs(self.proto)]
+        return [value.name for value in inputs_of(self.proto)]
 
     def fixed(self, length: int) -> onnx.ModelProto:
         """Return the model for one length."""
@@ -63,9 +63,4 @@ def dynamic_batches(proto: onnx.ModelProto) -> list[str]:
 
 def _dynamic(proto: onnx.ModelProto) -> list[tuple[str, tuple[str, int]]]:
     """(label, (input, axis)) of all dynamic dimensions; one without a name is called by its place."""
-    return [(label_of(value, axis), (value.name, axis)) for value in _inputs(proto) for axis in open_axes(value)]
-
-
-def _inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    constants = {tensor.name for tensor in proto.graph.initializer}
-    return [value for value in proto.graph.input if value.name not in constants]
+    return [(label_of(value, axis), (value.name, axis)) for value in inputs_of(proto) for axis in open_axes(value)]

@@ -25,7 +25,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 from compiler import reference
-from compiler.frontend.load import load
+from compiler.frontend.load import label_of, load, open_axes, read_model
 from compiler.frontend.source import OnnxSource, Signature
 from compiler.ir import GoldenRule, Graph, Operation, Pad, Permute, Reshape, Softmax, Table, Tensor, TensorValue
 from sim.host import session
@@ -56,8 +56,10 @@ class OperatorCheck:
 
 def golden_outputs(model: str | Path | onnx.ModelProto, inputs: Values) -> dict[str, npt.NDArray]:
     """Return the outputs of a whole ONNX model by name."""
-    source = load(model, shapes={name: tuple(value.shape) for name, value in inputs.items()})
-    run = session(source.model)
+    proto = model if isinstance(model, onnx.ModelProto) else read_model(Path(model))
+    given = [(value, inputs[value.name].shape) for value in proto.graph.input if value.name in inputs]
+    sizes = {label_of(value, axis): shape[axis] for value, shape in given for axis in open_axes(value)}
+    run = session(load(proto, sizes=sizes).model)
     names = [value.name for value in run.get_outputs()]
     return dict(zip(names, run.run(names, dict(inputs)), strict=True))
 

@@ -17,6 +17,7 @@ import numpy as np
 from compiler import ir
 
 Shape = tuple[int, ...]
+Shapes = tuple[Shape, Shape]  #: of the same tensor for the shorter input and for the longer one
 _NAMES = frozenset({"name", "inputs", "output", "nodes"})
 
 
@@ -35,21 +36,20 @@ class _NotExact(Exception):
 
 
 class _Proof:
-    """``_axis``: of each tensor of the short model the axis along which it is the first part of the other's; None if
-    both are equal."""
+    """``_twin``: names of tensors in the other model. A tensor is the first part of its twin along the only axis where
+    their shapes differ; both are equal if there is none."""
 
     def __init__(self, short: ir.Graph, long: ir.Graph) -> None:
         self._short, self._long = short, long
-        self._axis: dict[str, int | None] = {}
-        self._twin: dict[str, str] = {}  #: names in the other model
+        self._twin: dict[str, str] = {}
 
     def run(self) -> None:
         for a, b in self._pairs(self._short.inputs, self._long.inputs, "inputs"):
-            self._same(
-                f"input {a.name!r}", (a.name, a.dtype, a.perm, a.quantise), (b.name, b.dtype, b.perm, b.quantise)
-            )
-            seen = _moved(f"input {a.name!r}", a.shape, b.shape, _permuted(a.shape, a.perm), _permuted(b.shape, b.perm))
-            self._begin(f"input {a.name!r}", a.tensor, b.tensor, _permuted(a.shape, a.perm), seen, b)
+            where = f"input {a.name!r}"
+            self._twin[a.tensor] = b.tensor
+            self._same(where, (a.name, a.dtype, a.perm, a.quantise), (b.name, b.dtype, b.perm, b.quantise))
+            _axis(where, (a.shape, b.shape))
+            _regrouped(where, (_permuted(a.shape, a.perm), _permuted(b.shape, b.perm)), self._shapes(a.tensor))
         for one, other in self._pairs(self._short.ops, self._long.ops, "operators"):
             self._operator(one, other)
         for a, b in self._pairs(self._short.outputs, self._long.outputs, "outputs"):
@@ -57,16 +57,12 @@ class _Proof:
             self._same(where, (a.name, a.dtype, a.perm, a.quantise), (b.name, b.dtype, b.perm, b.quantise))
             if self._twin.get(a.tensor) != b.tensor:
                 raise _NotExact(f"{where}: it is made from other tensors")
-            axis = self._axis[a.tensor]
-            shape = self._short.tensors[a.tensor].shape
-            turned = None if axis is None else (a.perm.index(axis) if a.perm else axis)
-            _reshaped(where, _permuted(shape, a.perm), turned, a.shape, b.shape)
+            shape, longer = self._shapes(a.tensor)
+            _regrouped(where, (_permuted(shape, a.perm), _permuted(longer, b.perm)), (a.shape, b.shape))
 
-    def _begin(self, where: str, a: str, b: str, shape: Shape, axis: int | None, port: ir.Port) -> None:
-        """An input: its tensor holds the transposed array under another shape."""
-        one, other = self._short.tensors[a], self._long.tensors[b]
-        self._axis[a] = _reshaped(where, shape, axis, one.shape, other.shape)
-        self._twin[a] = b
+    def _shapes(self, tensor: str) -> Shapes:
+        """Return the shapes of a tensor and its twin."""
+        return self._short.tensors[tensor].shape, self._long.tensors[self._twin[tensor]].shape
 
     def _pairs(self, a: Sequence[Any], b: Sequence[Any], what: str) -> Iterable[tuple[Any, Any]]:
         if len(a) != len(b):
@@ -89,75 +85,64 @@ class _Proof:
             self._operand(where, a, b)
         one, other = self._short.tensors[op.output], self._long.tensors[twin.output]
         self._same(where, (one.dtype, one.scale, one.zero_point), (other.dtype, other.scale, other.zero_point))
-        self._axis[op.output] = self._result(where, op, one.shape, other.shape)
         self._twin[op.output] = twin.output
+        self._result(where, op, [self._shapes(name) for name in op.inputs], (one.shape, other.shape))
 
     def _operand(self, where: str, a: str, b: str) -> None:
         one, other = self._short.tensors[a], self._long.tensors[b]
         if one.data is not None and other.data is not None:
             self._same(f"constant {a!r} of {where}", one.data, other.data)
-            self._axis[a], self._twin[a] = None, b
+            self._twin[a] = b
         if self._twin.get(a) != b:
             raise _NotExact(f"{where} reads other tensors")
 
-    def _result(self, where: str, op: ir.Operation, shape: Shape, longer: Shape) -> int | None:
-        """Return the axis of the result, of ``shape`` and for the longer input of shape ``longer``."""
-        axes = [self._axis[name] for name in op.inputs]
+    def _result(self, where: str, op: ir.Operation, operands: list[Shapes], made: Shapes) -> None:
+        """Check that the result of ``op``, of the shapes ``made``, begins with what it is for the shorter input."""
+        axes = [_axis(where, shapes) for shapes in operands]
         if all(axis is None for axis in axes):
-            self._same(f"the shape of {where}", shape, longer)
-            return None
-        axis, source = axes[0], self._short.tensors[op.inputs[0]].shape
-        if isinstance(op, ir.Reshape):
-            return _reshaped(where, source, axis, shape, longer)
-        if isinstance(op, ir.Permute) and axis is not None:
-            return _only(where, shape, longer, op.perm.index(axis))
-        if isinstance(op, ir.Table):
-            return _only(where, shape, longer, axis)
-        if isinstance(op, ir.Conv | ir.Pool | ir.Pad):
-            return self._windows(where, op, axis, longer)
-        if isinstance(op, ir.Concat):
-            if len(set(axes)) == 1 and op.axis != axis:
-                return _only(where, shape, longer, axis)
+            self._same(f"the shape of {where}", *made)
+        elif isinstance(op, ir.Reshape):
+            _regrouped(where, operands[0], made)
+        elif isinstance(op, ir.Conv | ir.Pool | ir.Pad):
+            self._windows(where, op, axes[0], made)
+        elif isinstance(op, ir.Concat) and (len(set(axes)) > 1 or op.axis == axes[0]):
             raise _NotExact(f"{where} joins along the length")
-        if isinstance(op, ir.Eltwise):
-            return self._eltwise(where, op, axes, shape, longer)
-        raise _NotExact(f"nothing is known of {where}")
+        elif isinstance(op, ir.Eltwise):
+            _eltwise(where, operands, axes, made)
+        elif not isinstance(op, ir.Concat | ir.Permute | ir.Table):
+            raise _NotExact(f"nothing is known of {where}")
+        _axis(where, made)
 
-    def _eltwise(self, where: str, op: ir.Eltwise, axes: list[int | None], shape: Shape, longer: Shape) -> int | None:
-        """Operands have the result's shape, or one element along the length, which is there for all of it."""
-        lengths = {each for each in axes if each is not None}
-        axis = lengths.pop()
-        if lengths:
-            raise _NotExact(f"{where} has the length in several places")
-        for name, each in zip(op.inputs, axes, strict=True):
-            operand = self._short.tensors[name].shape
-            if len(operand) != len(shape) or (each is None and operand[axis] != 1):
-                raise _NotExact(f"{where} reads tensors of different ranks")
-        return _only(where, shape, longer, axis)
-
-    def _windows(self, where: str, op: ir.Conv | ir.Pool | ir.Pad, axis: int | None, longer: Shape) -> int | None:
+    def _windows(self, where: str, op: ir.Conv | ir.Pool | ir.Pad, axis: int | None, made: Shapes) -> None:
         """Operators on (N, H, W, C): the last window must end within the shorter input."""
         source, result = self._short.tensors[op.inputs[0]], self._short.tensors[op.output]
         side = _image_axis(source.shape, axis)
         if side not in (1, 2):
             raise _NotExact(f"{where} mixes what lies along the length")
-        have, made, before = source.nhwc[side], result.nhwc[side], op.pads[side - 1]
+        have, count, before = source.nhwc[side], result.nhwc[side], op.pads[side - 1]
         if isinstance(op, ir.Pad):
-            last = made - 1 - before
+            last = count - 1 - before
         else:
             kernel = op.weights.shape[1:3] if isinstance(op, ir.Conv) else op.kernel
             dilation = op.dilations[side - 1] if isinstance(op, ir.Conv) else 1
-            last = (made - 1) * op.strides[side - 1] - before + (kernel[side - 1] - 1) * dilation
+            last = (count - 1) * op.strides[side - 1] - before + (kernel[side - 1] - 1) * dilation
         if last >= have:
             raise _NotExact(
                 f"{where} reads {last - have + 1} beyond the end of the shorter input, where it has padding"
             )
-        if result.shape == longer:  # windows so far apart that the longer input has no more of them
-            return None
-        for found in range(len(result.shape)):
-            if _image_axis(result.shape, found) == side and _differ(result.shape, longer) == [found]:
-                return found
-        raise _NotExact(f"{where} keeps no axis for the length")
+        # Windows may be so far apart that the longer input has no more of them.
+        if made[0] != made[1] and _image_axis(made[0], _axis(where, made)) != side:
+            raise _NotExact(f"{where} keeps no axis for the length")
+
+
+def _eltwise(where: str, operands: list[Shapes], axes: list[int | None], made: Shapes) -> None:
+    """Check operands: they have the result's shape, or one element along the length, which is there for all of it."""
+    axis = _axis(where, made)
+    if axis is None or {*axes} - {None} != {axis}:
+        raise _NotExact(f"{where} has the length in several places")
+    for (shape, _), each in zip(operands, axes, strict=True):
+        if len(shape) != len(made[0]) or (each is None and shape[axis] != 1):
+            raise _NotExact(f"{where} reads tensors of different ranks")
 
 
 def _image_axis(shape: Shape, axis: int | None) -> int | None:
@@ -172,34 +157,28 @@ def _permuted(shape: Shape, perm: Shape) -> Shape:
     return tuple(shape[axis] for axis in perm) if perm else tuple(shape)
 
 
-def _moved(where: str, shape: Shape, longer: Shape, turned: Shape, turned_longer: Shape) -> int | None:
-    """Return the axis that differs after a transposition."""
-    if len(_differ(shape, longer)) > 1:
+def _axis(where: str, shapes: Shapes) -> int | None:
+    """Return the only axis where two shapes differ; None if they are equal."""
+    differ = _differ(shapes)
+    if len(differ) > 1:
         raise _NotExact(f"{where} has the length in several places")
-    differ = _differ(turned, turned_longer)
     return differ[0] if differ else None
 
 
-def _differ(a: Shape, b: Shape) -> list[int]:
-    return [axis for axis, (x, y) in enumerate(zip(a, b, strict=True)) if x != y] if len(a) == len(b) else [-1, -1]
+def _differ(shapes: Shapes) -> list[int]:
+    one, other = shapes
+    if len(one) != len(other):
+        return [-1, -1]
+    return [axis for axis, (x, y) in enumerate(zip(one, other, strict=True)) if x != y]
 
 
-def _only(where: str, shape: Shape, longer: Shape, axis: int | None) -> int | None:
-    """``axis``, if two shapes differ there and nowhere else."""
-    if _differ(shape, longer) != ([] if axis is None else [axis]):
-        raise _NotExact(f"{where} has the length in several places")
-    return axis
-
-
-def _reshaped(where: str, source: Shape, axis: int | None, shape: Shape, longer: Shape) -> int | None:
-    """Return the axis of the same bytes under another shape: as many blocks before it, so that each keeps its first
-    part."""
-    differ = _differ(tuple(shape), tuple(longer))
+def _regrouped(where: str, before: Shapes, after: Shapes) -> None:
+    """Check bytes under another shape: as many blocks come before the length, so that each keeps its first part."""
+    axis, differ = _axis(where, before), _differ(after)
     if axis is None and not differ:
-        return None
-    if axis is None or len(differ) != 1 or math.prod(shape[: differ[0]]) != math.prod(source[:axis]):
+        return
+    if axis is None or len(differ) != 1 or math.prod(after[0][: differ[0]]) != math.prod(before[0][:axis]):
         raise _NotExact(f"{where} mixes what lies along the length")
-    return differ[0]
 
 
 def _equal(a: object, b: object) -> bool:

@@ -8,6 +8,7 @@ import typer
 
 from caesura import api, checks, profiles, samples as inputs
 from caesura.commands.options import AnyBackend, Csv, Json, Page, check_form, check_writable, chosen_backend, is_image
+from caesura.commands.run_urgent import run_with_urgent
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.views import Progress, RunReport, job_counters, json_text, profile_table, run_spans, shares, tell, write
 from hw.image import Image
@@ -39,10 +40,29 @@ def run(
     units: Annotated[
         bool, typer.Option("--units", help="with --trace or --report: a line for each unit on RTL too, slowly")
     ] = False,
+    urgent: Annotated[
+        Path | None, typer.Option(help="a model, or an image, that is more urgent and arrives meanwhile")
+    ] = None,
+    at: Annotated[
+        int | None, typer.Option(min=0, help="--urgent: cycle of its arrival (default: in the middle)")
+    ] = None,
+    every: Annotated[int | None, typer.Option(min=1, help="--urgent: it arrives again after so many cycles")] = None,
 ) -> None:
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     check_form(as_json, as_csv)
     check_writable(output, vcd, trace, page)
+    if urgent is not None:
+        beside = {"--check": check, "--csv": as_csv, "--vcd": vcd, "--samples": samples > 1, "--profile": profile,
+                  "--report": page, "--units": units}  # fmt: skip
+        if given := [name for name, value in beside.items() if value]:
+            raise api.UsageError(f"--urgent tells how two models fare together: leave {', '.join(given)} out")
+        run_with_urgent(
+            model, urgent, compilation, at=at, every=every, input=input, seed=seed, output=output, backend=backend,
+            as_json=as_json, trace=trace, keep_weights=keep_weights,
+        )  # fmt: skip
+        return
+    if at is not None or every is not None:
+        raise api.UsageError("--at and --every say when --urgent MODEL arrives: name it")
     _check_outputs(output, vcd, trace or page, profile_as_csv=profile and as_csv, units=units)
     image = image_of(model, compilation)
     if check and is_image(model):

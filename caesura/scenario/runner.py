@@ -13,7 +13,7 @@ from caesura.scenario.policies import Policies
 from caesura.scenario.reports import report
 from caesura.scenario.rtl import RtlRunner
 from caesura.scenario.schema import Scenario, Stream, TraceSpec, load_scenario
-from caesura.views.progress import Progress
+from caesura.views import Progress
 from sim import BACKENDS, write_trace
 
 
@@ -81,7 +81,7 @@ def run_scenario(
     result = report(scenario, policy, backend, outcome, alone)
     if page is not None:
         progress.task(f"writing {page}")
-        from caesura.views.pages import write_scenario_page  # loads the plotting library
+        from caesura.views import write_scenario_page  # loads the plotting library
 
         write_scenario_page(page, result, outcome)
     return result

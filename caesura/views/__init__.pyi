@@ -12,7 +12,11 @@ from .contents import (
     show_params as show_params,
 )
 from .page import label as label, write_page as write_page
-from .pages import write_bench_page as write_bench_page, write_run_page as write_run_page
+from .pages import (
+    write_bench_page as write_bench_page,
+    write_run_page as write_run_page,
+    write_scenario_page as write_scenario_page,
+)
 from .progress import Progress as Progress
 from .run_report import RunReport as RunReport, profile_table as profile_table, shares as shares
 from .tables import (

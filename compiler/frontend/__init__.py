@@ -4,8 +4,8 @@ from pathlib import Path
 
 import onnx
 
-from compiler.frontend.importer import Importer
-from compiler.frontend.load import Shapes, Sizes, load
+from compiler.frontend.importer import imported
+from compiler.frontend.load import Sizes, load
 from compiler.frontend.problems import NodeProblem, OpenDimension, UnsupportedModel
 from compiler.ir import Graph
 from compiler.verify import verify
@@ -18,17 +18,16 @@ def import_model(
     *,
     fallback: bool = False,
     name: str | None = None,
-    shapes: Shapes | None = None,
     batch: int = 1,
     sizes: Sizes | None = None,
 ) -> Graph:
     """Return the IR of a quantised ONNX model (QDQ or QOperator form, operator sets 10 and later).
 
-    ``shapes`` fixes dynamic input dimensions by input, ``sizes`` by name (a dynamic batch is ``batch`` otherwise).
-    With ``fallback``, nodes that the accelerator cannot run become host operators. Raises :class:`CompileError` on a
-    file that cannot be read or a model that is invalid, :class:`OpenDimension` on an input without a size, and
-    :class:`UnsupportedModel` listing every node that cannot run.
+    ``sizes`` fixes dynamic input dimensions by name; a dynamic batch is ``batch`` otherwise. With ``fallback``, nodes
+    that the accelerator cannot run become host operators. Raises :class:`CompileError` on a file that cannot be read
+    or a model that is invalid, :class:`OpenDimension` on an input without a size, and :class:`UnsupportedModel` listing
+    every node that cannot run.
     """
-    graph = Importer(load(path_or_proto, name, shapes, batch, sizes), fallback).run()
+    graph = imported(load(path_or_proto, name, batch, sizes), fallback)
     verify(graph)
     return graph

@@ -17,14 +17,14 @@ accelerator cannot run this node. ``ops/pool.py`` is a short example. Test it wi
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.source import OnnxSource, Signature
+from compiler.frontend.source import OnnxSource, Signature, free_name
 from compiler.frontend.values import NHWC, Const, Float, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Graph, Operation, Pad, Permute, Reshape, Tensor
 
@@ -36,6 +36,7 @@ class Pending:
     ``reshapes``: (kind, argument) steps that ONNX applies before QuantizeLinear, see ``ops.move``.
     """
 
+    clampable: ClassVar[bool] = True  #: whether [low, high] has a meaning: not for results of the CPU and of tables
     shape: Shape
     node: str  #: name of the ONNX node that gives the operator its name
     roots: tuple[str, ...]  #: IR tensors
@@ -47,11 +48,6 @@ class Pending:
     def __post_init__(self) -> None:
         if not self.reshapes:
             object.__setattr__(self, "base_shape", self.shape)
-
-    @property
-    def clampable(self) -> bool:
-        """False where [low, high] has no meaning: results of host operators and of tables."""
-        return True
 
     def clamped(self, low: float, high: float) -> Self:
         """Return the same, clamped further."""
@@ -69,8 +65,9 @@ Value = Const | QuantConst | Quant | Real | Float | Pending
 class Draft:
     """``values`` maps names of ONNX tensors to what is known about them, ``graph`` is what has been imported so far."""
 
-    def __init__(self, source: OnnxSource) -> None:
+    def __init__(self, source: OnnxSource, broken_norms: dict[str, str]) -> None:
         self.source = source
+        self.broken_norms = broken_norms  #: by their first node, see ``ops.written_norm``
         self.graph = Graph(source.name, source=source)
         self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
         self._op_names: set[str] = set()
@@ -131,18 +128,11 @@ class Draft:
 
     def unique(self, wanted: str) -> str:
         """``wanted``, with a number behind if a tensor of that name exists."""
-        name, count = wanted, 1
-        while name in self.graph.tensors:
-            count += 1
-            name = f"{wanted}#{count}"
-        return name
+        return free_name(wanted, self.graph.tensors)
 
     def add(self, op: Operation) -> Operation:
         """Append an operator; makes its name unique and finds the ONNX nodes it stands for."""
-        base, count = op.name, 1
-        while op.name in self._op_names:
-            count += 1
-            op.name = f"{base}#{count}"
+        op.name = free_name(op.name, self._op_names)
         self._op_names.add(op.name)
         if not op.nodes:
             op.nodes = self._nodes(op)

@@ -17,7 +17,7 @@ from compiler.frontend import inputs
 from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
 from compiler.frontend.ops import host, move, written_norm
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
-from compiler.frontend.source import OnnxSource
+from compiler.frontend.source import OnnxSource, free_name
 from compiler.frontend.values import Const, Float, QuantConst, Real, Shape
 from compiler.ir import Graph, Permute, Port, Reshape, Tensor
 
@@ -25,26 +25,15 @@ from compiler.ir import Graph, Permute, Port, Reshape, Tensor
 class Importer:
     """One import. ``fallback``: what the accelerator cannot run becomes a host operator."""
 
-    def __init__(self, source: OnnxSource, fallback: bool = False):
-        self.source, self.draft = source, Draft(source)
+    def __init__(self, source: OnnxSource, fallback: bool, broken_norms: dict[str, str]):
+        self.source, self.draft = source, Draft(source, broken_norms)
         self.fallback = fallback
         self.problems: list[NodeProblem] = []
         self.fallbacks: list[NodeProblem] = []  #: nodes that the accelerator cannot run and the CPU does
         self._broken: set[str] = set()  # outputs of unsupported nodes: what depends on them is not reported
 
-    def run(self) -> Graph:
-        """Import everything. Raises :class:`UnsupportedModel` with all nodes that cannot run."""
-        source = self.source
-        begin = OnnxSource(source.name, source.model, dict(source.constants), dict(source.signatures))
-        self._walk()
-        if self.problems:
-            nodes = self.problems if self.fallback else _all_refused(begin, self.problems)
-            raise UnsupportedModel(source.name, nodes, advice(source.model, self.fallback))
-        merge_permutes(self.draft.graph)
-        self._prune()
-        return self.draft.graph
-
-    def _walk(self) -> None:
+    def walk(self) -> None:
+        """Import everything; what cannot run is in ``problems``."""
         inputs.declare(self.draft)
         for node in self.source.model.graph.node:
             self._import(node)
@@ -85,7 +74,7 @@ class Importer:
         handler = HANDLERS.get((node.domain.replace("ai.onnx", ""), node.op_type))
         try:
             if inner is not None:
-                return written_norm.continued(node, inner)
+                return written_norm.continued(self.draft, node, inner)
             if handler is None:
                 raise Unsupported("no such operator on the accelerator")
             return handler(self.draft, node)
@@ -116,9 +105,12 @@ class Importer:
 
     def _output(self, name: str) -> None:
         value = self.draft.value(name)
+        if isinstance(value, written_norm.Inner):
+            raise written_norm.broken(self.draft, value, f"its {value.role.value} is an output of the model")
         if isinstance(value, Pending):
-            way_out = "quantise it (QuantizeLinear, DequantizeLinear)"
-            reason = f"the model output {name!r} is {self._kind(name)}; {way_out}"
+            known = self.source.inferred.get(name)
+            kind = "an int32" if known and known.elem_type == onnx.TensorProto.INT32 else "a float"
+            reason = f"the model output {name!r} is {kind} result; quantise it (QuantizeLinear, DequantizeLinear)"
             if not isinstance(value, host.OnHost):
                 if not self.fallback:
                     raise Unsupported(reason)
@@ -136,36 +128,53 @@ class Importer:
         dtype = "float32" if isinstance(value, Real) else quant.dtype
         self.draft.graph.outputs.append(Port(name, dtype, value.shape, tensor, back, isinstance(value, Real)))
 
-    def _kind(self, name: str) -> str:
-        """Return what a result in no memory is, in words."""
-        known = self.source.inferred.get(name)
-        return "an int32 result" if known and known.elem_type == onnx.TensorProto.INT32 else "a float result"
-
     def _refused(self, node: onnx.NodeProto | None, reason: str) -> None:
         if node is not None:
             self.fallbacks.append(NodeProblem(node.name, node.op_type, reason))
 
-    def _prune(self) -> None:
-        """Drop operators and tensors that no output needs."""
-        needed = {port.tensor for port in self.draft.graph.outputs}
-        kept = []
-        for op in reversed(self.draft.graph.ops):
-            made = op.results
-            if needed.intersection(made):
-                kept.append(op)
-                needed.update(op.inputs, made)
-        self.draft.graph.ops = kept[::-1]
-        needed.update(port.tensor for port in self.draft.graph.inputs)
-        self.draft.graph.tensors = {name: t for name, t in self.draft.graph.tensors.items() if name in needed}
+
+def imported(source: OnnxSource, fallback: bool) -> Graph:
+    """Return the graph of a model. Raises :class:`UnsupportedModel` with all nodes that cannot run."""
+    found = _walked(source, fallback)
+    if found.problems:
+        nodes = found.problems if fallback else _all_refused(source, found.problems)
+        raise UnsupportedModel(source.name, nodes, advice(source.model, fallback))
+    graph = found.draft.graph
+    merge_permutes(graph)
+    _prune(graph)
+    return graph
+
+
+def _walked(source: OnnxSource, fallback: bool) -> Importer:
+    """Return the import of ``source``, which stays as it is. It begins again where a layer normalisation that is
+    written out turned out not to be whole."""
+    broken: dict[str, str] = {}
+    while True:
+        known, own = len(broken), OnnxSource(source.name, source.model, dict(source.constants), dict(source.signatures))
+        walk = Importer(own, fallback, broken)
+        walk.walk()
+        if len(broken) == known:
+            return walk
 
 
 def _all_refused(source: OnnxSource, found: list[NodeProblem]) -> list[NodeProblem]:
     """Return all nodes of a model that the accelerator cannot run, in its order: ``found``, and what the walk finds
     behind them if the CPU takes them over."""
-    survey = Importer(source, fallback=True)
-    survey._walk()
+    survey = _walked(source, fallback=True)
     problems = {node.name: node for node in (*survey.problems, *survey.fallbacks, *found)}
     return sorted(problems.values(), key=lambda node: source.order.get(node.name, len(source.order)))
+
+
+def _prune(graph: Graph) -> None:
+    """Drop operators and tensors that no output needs."""
+    needed, kept = {port.tensor for port in graph.outputs}, []
+    for op in reversed(graph.ops):
+        if needed.intersection(op.results):
+            kept.append(op)
+            needed.update(op.inputs, op.results)
+    graph.ops = kept[::-1]
+    needed.update(port.tensor for port in graph.inputs)
+    graph.tensors = {name: tensor for name, tensor in graph.tensors.items() if name in needed}
 
 
 def _stays_quantised(node: onnx.NodeProto, known: list[Value]) -> bool:
@@ -195,9 +204,7 @@ def merge_permutes(graph: Graph) -> None:
             continue
         source = graph.tensors[first.inputs[0]]
         perm = tuple(first.perm[axis] for group in second.perm for axis in groups[group])
-        joined = f"{second.output}:joined"
-        while joined in graph.tensors:
-            joined += "'"
+        joined = free_name(f"{second.output}:joined", graph.tensors)
         shape = tuple(source.shape[axis] for axis in perm)
         graph.tensors[joined] = Tensor(joined, shape, source.dtype, source.scale, source.zero_point)
         move = Permute(second.name, [source.name], joined, nodes=[*first.nodes, *second.nodes], perm=perm)

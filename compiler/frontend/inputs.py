@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, attributes
-from compiler.frontend.source import Signature, dtype_of
+from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, Quantisation, Shape, TensorLayout, default_perm
 from compiler.ir import CompileError, Port, Tensor
 
@@ -23,7 +23,7 @@ def declare(draft: Draft) -> None:
     for value in draft.source.model.graph.input:
         signature = draft.source.signatures[value.name]
         try:
-            dtype = dtype_of(signature.elem_type)
+            dtype = signature.dtype
         except (KeyError, TypeError):
             raise CompileError(f"{draft.source.name}: input {value.name!r} has no valid element type") from None
         if dtype in ("int8", "uint8"):
@@ -40,8 +40,7 @@ def declare(draft: Draft) -> None:
 def declare_float(draft: Draft, name: str) -> Float:
     """Return a port that hands the tensor to host operators as it is."""
     signature = draft.source.signatures[name]
-    dtype = dtype_of(signature.elem_type)
-    rank = tuple(range(len(signature.shape)))
+    dtype, rank = signature.dtype, tuple(range(len(signature.shape)))
     tensor = draft.unique(name)
     draft.graph.tensors[tensor] = Tensor(tensor, signature.shape or (1,), dtype, onnx_name=name)
     draft.graph.inputs.append(Port(name, dtype, signature.shape, tensor, rank, False))
@@ -70,7 +69,7 @@ def transposed_axes(node: onnx.NodeProto, rank: int) -> Shape:
 
 
 def _declare_8bit(draft: Draft, name: str, signature: Signature) -> None:
-    dtype = dtype_of(signature.elem_type)
+    dtype = signature.dtype
     scale, zero_point = _parameters(draft, name)
     layout = TensorLayout(signature.shape, _perm(draft, name, signature.shape))
     quant = draft.new_tensor(name, signature.shape, layout, Quantisation(np.float32(scale), zero_point, dtype))

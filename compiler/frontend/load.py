@@ -9,22 +9,20 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from compiler.frontend.problems import OpenDimension, first_line
-from compiler.frontend.source import OnnxSource, Signature
+from compiler.frontend.source import OnnxSource, Signature, free_name
 from compiler.ir import CompileError
 
 OLDEST_OPSET = 10  #: the first with QuantizeLinear
 
-Shapes = Mapping[str, tuple[int, ...]]
 Sizes = Mapping[str, int]
 
 
 def load(
-    model: str | Path | onnx.ModelProto, name: str | None = None, shapes: Shapes | None = None, batch: int = 1,
-    sizes: Sizes | None = None,
-) -> OnnxSource:  # fmt: skip
-    """Read and check a model. ``shapes`` fixes dynamic input dimensions by input name, ``sizes`` by the names that
-    dimensions have; a dynamic first dimension is ``batch`` otherwise. Raises :class:`CompileError` naming the file and
-    what is wrong with it, :class:`OpenDimension` for a dimension without a size."""
+    model: str | Path | onnx.ModelProto, name: str | None = None, batch: int = 1, sizes: Sizes | None = None
+) -> OnnxSource:
+    """Read and check a model. ``sizes`` fixes dynamic input dimensions by name; a dynamic first dimension is ``batch``
+    otherwise. Raises :class:`CompileError` naming the file and what is wrong with it, :class:`OpenDimension` for a
+    dimension without a size."""
     if isinstance(model, onnx.ModelProto):
         where, proto = name or model.graph.name or "model", onnx.ModelProto()
         proto.CopyFrom(model)
@@ -34,10 +32,8 @@ def load(
     _check(proto, where)
     _name_nodes(proto)
     _merge_quantisers(proto)
-    signatures = _fix_inputs(proto, where, dict(shapes or {}), batch, dict(sizes or {}))
-    source = OnnxSource(name or where, proto, _constants(proto, where))
-    source.signatures.update(signatures)
-    return source
+    signatures = _fix_inputs(proto, where, batch, sizes or {})
+    return OnnxSource(name or where, proto, _constants(proto, where), signatures)
 
 
 def read_model(path: Path) -> onnx.ModelProto:
@@ -88,13 +84,8 @@ def _name_nodes(proto: onnx.ModelProto) -> None:
     taken, seen = {node.name for node in proto.graph.node}, set[str]()
     for index, node in enumerate(proto.graph.node):
         if not node.name or node.name in seen:
-            base = name = f"{node.name or node.op_type}_{index}"
-            count = 1
-            while name in taken:
-                count += 1
-                name = f"{base}#{count}"
-            node.name = name
-            taken.add(name)
+            node.name = free_name(f"{node.name or node.op_type}_{index}", taken)
+            taken.add(node.name)
         seen.add(node.name)
 
 
@@ -117,17 +108,10 @@ def _merge_quantisers(proto: onnx.ModelProto) -> None:
     proto.graph.node.extend(kept)
 
 
-def _fix_inputs(
-    proto: onnx.ModelProto, where: str, shapes: dict[str, tuple[int, ...]], batch: int, sizes: dict[str, int]
-) -> dict[str, Signature]:
-    constants = {tensor.name for tensor in proto.graph.initializer}
-    inputs = [value for value in proto.graph.input if value.name not in constants]
+def _fix_inputs(proto: onnx.ModelProto, where: str, batch: int, sizes: Sizes) -> dict[str, Signature]:
+    inputs = inputs_of(proto)
     del proto.graph.input[:]
     proto.graph.input.extend(inputs)
-    for name in shapes:
-        if name not in {value.name for value in inputs}:
-            names = ", ".join(value.name for value in inputs)
-            raise CompileError(f"{where}: no input {name!r} to give a shape to; the inputs are {names}")
     labels = {label_of(value, axis): None for value in inputs for axis in open_axes(value)}
     for label, size in sizes.items():
         if label not in labels:
@@ -135,7 +119,13 @@ def _fix_inputs(
             raise CompileError(f"{where}: no input has a dynamic dimension {label!r} to give a size to; it has {there}")
         if size < 1:
             raise CompileError(f"{where}: dimension {label!r} must be 1 or more, not {size}")
-    return {value.name: _signature(value, where, shapes.get(value.name), batch, sizes) for value in inputs}
+    return {value.name: _signature(value, where, batch, sizes) for value in inputs}
+
+
+def inputs_of(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the inputs of a model; old ones list initialisers there, too."""
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    return [value for value in proto.graph.input if value.name not in constants]
 
 
 def label_of(value: onnx.ValueInfoProto, axis: int) -> str:
@@ -148,35 +138,16 @@ def open_axes(value: onnx.ValueInfoProto) -> list[int]:
     return [axis for axis, dim in enumerate(value.type.tensor_type.shape.dim) if dim.dim_value <= 0]
 
 
-def _signature(
-    value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | None, batch: int, sizes: dict[str, int]
-) -> Signature:
+def _signature(value: onnx.ValueInfoProto, where: str, batch: int, sizes: Sizes) -> Signature:
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
-        if given is None:
-            raise CompileError(f"{where}: input {value.name!r} has no shape; export the model with one")
-        return Signature(tensor.elem_type, given)
-    dims = tensor.shape.dim
-    if given is not None and len(given) != len(dims):
-        raise CompileError(
-            f"{where}: input {value.name!r} has {len(dims)} dimensions, the shape given has {len(given)}"
-        )
-    shape = []
-    for axis, dim in enumerate(dims):
-        size = dim.dim_value if dim.dim_value > 0 else None
-        if given is not None:
-            if size not in (None, given[axis]):
-                raise CompileError(
-                    f"{where}: input {value.name!r} has {size} in dimension {axis}, the shape given has {given[axis]}"
-                )
-            size = given[axis]
-        if size is None:
-            size = sizes.get(label_of(value, axis), batch if axis == 0 else None)
+        raise CompileError(f"{where}: input {value.name!r} has no shape; export the model with one")
+    for axis in open_axes(value):
+        size = sizes.get(label_of(value, axis), batch if axis == 0 else None)
         if size is None:
             raise OpenDimension(where, value.name, axis, label_of(value, axis))
-        dim.dim_value = size
-        shape.append(size)
+        tensor.shape.dim[axis].dim_value = size
     try:
-        return Signature(tensor.elem_type, tuple(shape))
+        return Signature(tensor.elem_type, tuple(dim.dim_value for dim in tensor.shape.dim))
     except ValueError as error:
         raise CompileError(f"{where}: input {value.name!r}: {error}") from None

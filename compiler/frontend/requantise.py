@@ -20,15 +20,12 @@ _MAX_SHIFT = 40
 _INT32 = 2**31 - 1
 
 
-def scale_of(real: npt.NDArray[np.float32], over: np.float32) -> npt.NDArray[np.float32]:
-    """float32 quotient of accumulator scales and the output's scale, at least one-dimensional."""
-    return np.atleast_1d((real.astype(np.float32) / np.float32(over)).astype(np.float32))
-
-
-def requantise(scale: npt.ArrayLike, target: Quantisation, low: float, high: float) -> Requantisation:
-    """Requantisation to ``target``, clamped to real numbers in [low, high]."""
+def requantise(real: npt.ArrayLike, target: Quantisation, low: float, high: float) -> Requantisation:
+    """Return the requantisation of integers that are worth ``real`` each (per channel, or one for all) to ``target``,
+    clamped to real numbers in [low, high]."""
     lo, hi = target.clamp(low, high)
-    return Requantisation(np.atleast_1d(np.asarray(scale, np.float32)), target.zero_point, lo, hi)
+    scale = np.atleast_1d(np.asarray(real, np.float32) / np.float32(target.scale))
+    return Requantisation(scale, target.zero_point, lo, hi)
 
 
 @dataclass(frozen=True)

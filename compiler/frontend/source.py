@@ -1,5 +1,6 @@
 """The prepared ONNX model: unique node names, fixed dimensions, constants by name, and sub-models cut out of it."""
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -14,12 +15,26 @@ from sim.host import session
 MOST_ELEMENTS = 1 << 28  #: of one tensor: a quarter of the largest DRAM
 
 
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """Return ``wanted``, with a number behind if it is taken."""
+    name, count = wanted, 1
+    while name in taken:
+        count += 1
+        name = f"{wanted}#{count}"
+    return name
+
+
 @dataclass(frozen=True)
 class Signature:
     """Element type (``onnx.TensorProto.DataType``) and shape of an ONNX tensor; ValueError if no memory holds it."""
 
     elem_type: int
     shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> str:
+        """Return the element type as NumPy calls it."""
+        return np.dtype(helper.tensor_dtype_to_np_dtype(self.elem_type)).name
 
     def __post_init__(self) -> None:
         if prod(self.shape) > MOST_ELEMENTS:
@@ -100,8 +115,3 @@ class OnnxSource:
         """Return the outputs of a node whose inputs are all constants."""
         model = self.submodel([node], [], [name for name in node.output if name])
         return session(model).run(None, {})
-
-
-def dtype_of(elem_type: int) -> str:
-    """NumPy name of an ONNX element type."""
-    return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)).name

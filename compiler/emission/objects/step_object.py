@@ -13,7 +13,7 @@ from compiler.emission.kernels.move import export_job
 from compiler.emission.kernels.region import region_jobs
 from compiler.emission.kernels.registry import KernelContext, emitted
 from compiler.emission.objects.question import Question
-from compiler.emission.preempt.job_body import BodyPoint, JobBody, job_bodies
+from compiler.emission.preempt.job_points import BodyPoint, job_points
 from compiler.emission.preempt.live_bytes import LiveBytes
 from compiler.emission.program.address import Anchor, JobAddresses
 from compiler.emission.program.job import JobProgram, Piece
@@ -135,10 +135,10 @@ def step_object(question: Question) -> StepObject:
         if step.free or isinstance(error, CompileError):
             raise
         raise PlanError(f"tiles {step.tiles} cannot be emitted: {error!r}") from error
-    bodies = job_bodies(
+    points = job_points(
         context.placement, context.number, jobs, context.params, context.budget.engines, question.limits, step.jobs
     )
-    found = (_job(body, order.cycles, question) for body, (_, order) in zip(bodies, jobs, strict=True))
+    found = (_job(*job, *held, question) for job, held in zip(jobs, points, strict=True))
     return StepObject(tuple(found), tiles)
 
 
@@ -201,10 +201,12 @@ def _weights_of(job: JobObject, question: Question, known: dict[ConvData, bytes]
     return bytes(window), bytes(stream)
 
 
-def _job(body: JobBody, cycles: int, question: Question) -> JobObject:
-    job, params, private = body.job, question.context.params, question.private
+def _job(
+    job: JobProgram, order: TaskSchedule, points: list[BodyPoint], starting: list[LiveBytes], question: Question
+) -> JobObject:  # fmt: skip
+    params, private = question.context.params, question.private
     known: dict[tuple, Insn] = {}
-    cancels = {point.cut: number for number, point in enumerate(body.points)}
+    cancels = {point.cut: number for number, point in enumerate(points)}
     code, program, fixups = bytearray(), list[Insn](), list[Fixup]()
 
     def add(insn: Insn) -> None:
@@ -216,18 +218,18 @@ def _job(body: JobBody, cycles: int, question: Question) -> JobObject:
             known[key] = Insn(insn.op, short.fields | masks)
         program.append(known[key])
 
-    for number, task in enumerate(body.tasks):
+    for number, task in enumerate(order.tasks):
         if number in cancels:
             add(Insn(Op.CANCEL, {"point": cancels[number]} if cancels[number] else {}))
         fixups += [Fixup(len(program), name, value.anchor) for name, value in task.symbols.items()]
         add(private.insn(task, _AT_ZERO) if private else task.insn(_AT_ZERO))
-    streaming = (task for task in body.tasks if task.unit in (Unit.LD2, Unit.ST2))
+    streaming = (task for task in order.tasks if task.unit in (Unit.LD2, Unit.ST2))
     return JobObject(
-        job.engine, job.own_loads, len(body.tasks), cycles,
+        job.engine, job.own_loads, len(order.tasks), order.cycles,
         sum(insn_cycles(task.op, task.fields, params, question.context.budget.engines) for task in streaming),
-        any(task.op is Op.LD2 for task in body.tasks), any(map(_passes_staging, body.tasks)),
-        tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), body.points, body.starting,
-        JobPlan(job.engine, tuple(point.cut for point in body.points), order_of(job, body.tasks)),
+        any(task.op is Op.LD2 for task in order.tasks), any(map(_passes_staging, order.tasks)),
+        tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), points, starting,
+        JobPlan(job.engine, tuple(point.cut for point in points), order_of(job, order.tasks)),
     )  # fmt: skip
 
 

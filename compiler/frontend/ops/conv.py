@@ -10,12 +10,15 @@ import onnx
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.requantise import requantise, scale_of
+from compiler.frontend.requantise import requantise
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Conv
 
 Pads = tuple[int, int, int, int]
 _INT32 = np.iinfo(np.int32)
+
+Bias = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+NO_BIAS: Bias = (np.zeros(1, np.int64), np.zeros(1))
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Accumulated(Pending):
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Conv``."""
         bias = self.bias + np.rint(self.real_bias / self.scale.astype(np.float64)).astype(np.int64)
+        bias = np.broadcast_to(bias, self.channels)
         if bias.min(initial=0) < _INT32.min or bias.max(initial=0) > _INT32.max:
             bias = np.clip(bias, _INT32.min, _INT32.max)
         shape = self.base_shape
@@ -106,7 +110,8 @@ class Accumulated(Pending):
             layout = TensorLayout.plain(shape)
         else:
             if x.padding and x.padding.value == draft.quantisation(x.tensor).zero_point % 256:
-                pads = _both(pads, x.padding.pads)
+                top, left, bottom, right = x.padding.pads
+                pads = (top + pads[0], left + pads[1], bottom + pads[2], right + pads[3])
                 x = x.inner
             source = draft.image(x)
             layout = TensorLayout.image(shape)
@@ -118,15 +123,11 @@ class Accumulated(Pending):
                 self.node, [source], made.tensor,
                 weights=np.ascontiguousarray(weights), weight_zero_point=self.weight_zero_point,
                 bias=bias.astype(np.int32),
-                requantise=requantise(scale_of(self.scale, target.scale), target, self.low, self.high),
+                requantise=requantise(self.scale, target, self.low, self.high),
                 strides=self.window.strides, pads=pads, dilations=self.window.dilations, groups=self.groups,
             )
         )  # fmt: skip
         return made
-
-
-def _both(a: Pads, b: Pads) -> Pads:
-    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3])
 
 
 def _rows(draft: Draft, x: Quant, weights: npt.NDArray) -> tuple[str, npt.NDArray]:
@@ -171,22 +172,17 @@ def weights_of(draft: Draft, name: str) -> QuantConst:
     raise Unsupported(f"its weights {name!r} are computed at run time; they must be constants")
 
 
-def bias_of(
-    draft: Draft, node: onnx.NodeProto, index: int, channels: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def bias_of(draft: Draft, node: onnx.NodeProto, index: int, channels: int) -> Bias:
     """Bias as (integers in accumulator units, real numbers); one of them is zero. onnxruntime takes the integers of a
     quantised bias as they are, whatever its scale says."""
-    none, zero = np.zeros(channels, np.int64), np.zeros(channels, np.float64)
-    if index >= len(node.input) or not node.input[index]:
-        return none, zero
+    given = draft.constant(node, index, "bias")
+    if given is None:
+        return NO_BIAS
     value = draft.value(node.input[index])
     if isinstance(value, QuantConst) and value.data.dtype == np.int32 and not value.zero_point.any():
-        return np.broadcast_to(value.data.reshape(-1), channels).astype(np.int64), zero
-    real = draft.constant(node, index, "bias")
-    assert real is not None
-    if real.dtype == np.int32:
-        return np.broadcast_to(real.reshape(-1), channels).astype(np.int64), zero
-    return none, np.broadcast_to(real.reshape(-1), channels).astype(np.float64)
+        given = value.data
+    flat = np.broadcast_to(given.reshape(-1), channels)
+    return (flat.astype(np.int64), NO_BIAS[1]) if given.dtype == np.int32 else (NO_BIAS[0], flat.astype(np.float64))
 
 
 def image_size(x: Real, otherwise: str) -> tuple[int, int]:
@@ -205,7 +201,7 @@ def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     return [convolution(node, x, weights, bias)]
 
 
-def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple) -> Accumulated:
+def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: Bias = NO_BIAS) -> Accumulated:
     """Return a pending convolution of NCHW (or NCL) ``x`` with OIHW ``weights``."""
     size = image_size(x, f"{len(x.shape) - 2}-dimensional convolution; the accelerator has one and two dimensions")
     zero_point = single_zero_point(weights)
@@ -232,8 +228,7 @@ def conv_integer(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return integer convolution; Cast, Mul and Add with constants behind it give scale and bias."""
     x = integer_input(draft, node)
     weights = integer_weights(draft, node)
-    none = np.zeros(weights.shape[0], np.int64), np.zeros(weights.shape[0])
-    return [convolution(node, x, weights, none)]
+    return [convolution(node, x, weights)]
 
 
 def integer_input(draft: Draft, node: onnx.NodeProto) -> Real:

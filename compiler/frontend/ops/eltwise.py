@@ -93,29 +93,19 @@ def _parameters(value: Real | QuantConst) -> Quantisation:
     return params
 
 
-@operator("Add", "Sub", "Mul")
+@operator(*_KINDS)
 def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """See the module's text."""
-    left, right = draft.value(node.input[0]), draft.value(node.input[1])
-    if isinstance(left, Accumulated) and isinstance(right, Const | QuantConst):
-        return [_fused(left, right.array, node.op_type)]
-    if isinstance(right, Accumulated) and isinstance(left, Const | QuantConst) and node.op_type != "Sub":
-        return [_fused(right, left.array, node.op_type)]
-    if isinstance(left, rows.Normalised) and isinstance(right, Const | QuantConst):
-        return [left.with_constant(node.op_type, right.array)]
-    if isinstance(right, rows.Normalised) and isinstance(left, Const | QuantConst) and node.op_type != "Sub":
-        return [right.with_constant(node.op_type, left.array)]
-    if _one_tensor(left, right):
-        return [pointwise.extended(draft, node)]
-    return [combined(draft, node, *node.input[:2])]
-
-
-@operator("Min", "Max")
-def extreme(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return the smaller or larger of two tensors, element by element; what depends on one alone is a table."""
-    if len(node.input) == 2 and not _one_tensor(*(draft.value(name) for name in node.input)):
-        return [combined(draft, node, *node.input)]
-    return pointwise.unary(draft, node)
+    """See the module's text; what depends on one tensor alone is a table, also where there are other numbers of
+    operands."""
+    if len(node.input) == 2:
+        left, right = (draft.value(name) for name in node.input)
+        for value, other in ((left, right), (right, left)):
+            taken = node.op_type in ("Add", "Mul") or (node.op_type == "Sub" and value is left)
+            if taken and isinstance(value, Accumulated | rows.Normalised) and isinstance(other, Const | QuantConst):
+                return [_with_constant(value, other.array, node.op_type)]
+        if not _one_tensor(left, right):
+            return [combined(node, [_operand(draft, name) for name in node.input])]
+    return pointwise.extended(draft, node)
 
 
 def _one_tensor(left: Value, right: Value) -> bool:
@@ -135,20 +125,14 @@ def _one_tensor(left: Value, right: Value) -> bool:
     return a is b and (computed(left) or computed(right) or left is right)
 
 
-def combined(draft: Draft, node: onnx.NodeProto, first: str, second: str) -> Combined:
-    """Return the pending result of ``node`` on ONNX tensors ``first`` and ``second``."""
-    return combination(node, _operand(draft, first), _operand(draft, second))
-
-
-def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | QuantConst) -> Combined:
-    """Return the pending result of both that ``node`` computes."""
+def combined(node: onnx.NodeProto, values: list[Real | QuantConst]) -> Combined:
+    """Return the pending result of two operands that ``node`` computes."""
     kind, sign = _KINDS[node.op_type.removeprefix("QLinear")]
-    values = [left, right]
     shape = np.broadcast_shapes(values[0].shape, values[1].shape)
     if values[0].shape != shape or not isinstance(values[0], Real):
         if sign < 0:
             raise Unsupported(f"shapes {values[0].shape} and {values[1].shape}: the left operand would be broadcast")
-        values.reverse()
+        values = values[::-1]
     a, b = values
     if not isinstance(a, Real):
         raise Unsupported("both operands are constants")
@@ -192,42 +176,42 @@ def _over_rows(full: Shape, small: Shape) -> bool:
     return len(full) == 4 and small[-1:] == full[-1:] and math.prod(small) == full[-1] > 1
 
 
-def _fused(pending: Accumulated, constant: npt.NDArray, op_type: str) -> Accumulated:
-    """Return a constant behind a convolution or product, taken into its bias or scale."""
+def _with_constant(
+    pending: Accumulated | rows.Normalised, constant: npt.NDArray, op_type: str
+) -> Accumulated | rows.Normalised:
+    """Return a constant behind a convolution, product or layer normalisation, taken into its bias or scale."""
     if (pending.low, pending.high) != (-np.inf, np.inf) or pending.reshapes:
         raise Unsupported(f"it follows {pending.node!r} in float, behind a clamp or reshape; quantise between them")
-    per_channel = _per_channel(pending, constant)
-    if op_type == "Mul":
-        if (per_channel <= 0).any():
-            raise Unsupported("it multiplies by a constant that is not positive")
-        scale = (pending.scale * per_channel.astype(np.float32)).astype(np.float32)
-        return dataclasses.replace(pending, scale=scale, real_bias=pending.real_bias * per_channel)
-    if constant.dtype == np.int32 and (pending.scale == 1).all():
-        return dataclasses.replace(pending, bias=pending.bias + per_channel.astype(np.int64))
+    by = _per_channel(pending, constant)
     sign = -1 if op_type == "Sub" else 1
-    return dataclasses.replace(pending, real_bias=pending.real_bias + sign * per_channel)
+    if isinstance(pending, rows.Normalised):
+        if op_type == "Mul":
+            return dataclasses.replace(pending, gamma=pending.gamma * by, beta=pending.beta * by)
+        return dataclasses.replace(pending, beta=pending.beta + sign * by)
+    if op_type == "Mul":
+        if (by <= 0).any():
+            raise Unsupported("it multiplies by a constant that is not positive")
+        scale = (pending.scale * by.astype(np.float32)).astype(np.float32)
+        return dataclasses.replace(pending, scale=scale, real_bias=pending.real_bias * by)
+    if constant.dtype == np.int32 and (pending.scale == 1).all():
+        return dataclasses.replace(pending, bias=pending.bias + sign * by.astype(np.int64))
+    return dataclasses.replace(pending, real_bias=pending.real_bias + sign * by)
 
 
-def _per_channel(pending: Accumulated, constant: npt.NDArray) -> npt.NDArray[np.float64]:
-    shape = constant.shape
-    axis = len(pending.shape) - 1 if pending.matrix else 1
-    extended = (1,) * (len(pending.shape) - len(shape)) + shape
-    if len(extended) > len(pending.shape) or any(
-        size != 1 and (index != axis or size != pending.channels) for index, size in enumerate(extended)
-    ):
+def _per_channel(pending: Accumulated | rows.Normalised, constant: npt.NDArray) -> npt.NDArray[np.float64]:
+    shape, rank = constant.shape, len(pending.shape)
+    axis = 1 if isinstance(pending, Accumulated) and not pending.matrix else rank - 1
+    channels, extended = pending.shape[axis], (1,) * (rank - len(shape)) + shape
+    wanted = tuple(channels if index == axis and size != 1 else 1 for index, size in enumerate(extended))
+    if len(extended) > rank or extended != wanted:
         raise Unsupported(f"a constant of shape {shape} behind {pending.node!r}; it must be one value per channel")
-    return np.broadcast_to(constant.reshape(-1).astype(np.float64), pending.channels)
+    return np.broadcast_to(constant.reshape(-1).astype(np.float64), channels)
 
 
 @operator("QLinearAdd", "QLinearMul", domain="com.microsoft")
 def qlinear_binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """A, a_scale, a_zp, B, b_scale, b_zp, y_scale, y_zp; one operand may be constant."""
-    operands: list[Real | QuantConst] = []
-    for index in (0, 3):
-        if isinstance(draft.value(node.input[index]), Const):
-            operands.append(quantise.constant_input(draft, node, index, -1))
-        else:
-            operands.append(quantise.real_input(draft, node, index))
+    operands = [quantise.dequantised(draft, node, index) for index in (0, 3)]
     dtype = next(value.quant.dtype for value in operands if isinstance(value, Real))
-    result = combination(node, *operands)
+    result = combined(node, operands)
     return quantise.stored(draft, node, result, 6, dtype)

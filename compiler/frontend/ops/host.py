@@ -5,6 +5,7 @@ order, so that a driver hands over bytes without knowing about layouts.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import onnx
@@ -25,16 +26,15 @@ _ONNX = "onnx/"  # prefix of ONNX names in a host model, which keeps them apart 
 class OnHost(Pending):
     """A float result of the CPU; nodes up to QuantizeLinear join its host operator."""
 
+    clampable: ClassVar[bool] = False  #: Relu and Clip behind it are nodes of their own
     reason: str
-
-    @property
-    def clampable(self) -> bool:
-        """Relu and Clip behind it are nodes of their own."""
-        return False
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.Host`` that ends with QuantizeLinear. ``reshapes`` are part of it."""
-        raise AssertionError("stored by compiler.frontend.ops.quantise through host.stored")
+        _signatures(draft, self.roots, [name])  # raises what onnxruntime does not accept
+        made = draft.new_tensor(name, self.shape, TensorLayout.default(self.shape), target)
+        _add(draft, self.node, self.roots, [made.tensor], self.reason)
+        return made
 
 
 @operator("LogSoftmax")
@@ -68,8 +68,10 @@ def fall_back(draft: Draft, node: onnx.NodeProto, reason: str) -> list[Value]:
     roots = _roots(draft, node)
     outputs = [name for name in node.output if name]
     found = _signatures(draft, roots, outputs)
-    if not all(_exchanged(signature) for signature in found) and not draft.source.outputs.intersection(outputs):
-        values: list[Value] = [_on_host(node, roots, signature.shape, reason) for signature in found]
+    if not all(signature.dtype in _EXCHANGED for signature in found) and not draft.source.outputs.intersection(outputs):
+        values: list[Value] = [
+            OnHost(shape=signature.shape, node=node.name, roots=roots, reason=reason) for signature in found
+        ]
     else:
         values = list(_floats(draft, node.name, roots, outputs, reason))
     return [values.pop(0) if name else Const(np.zeros(0)) for name in node.output]
@@ -84,35 +86,9 @@ def as_float(draft: Draft, name: str, reason: str) -> Float:
     return _floats(draft, value.node, value.roots, [name], reason)[0]
 
 
-def stored(draft: Draft, value: OnHost, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
-    """Return the 8-bit result ``name`` of ``shape`` of a host operator."""
-    _signatures(draft, value.roots, [name])  # raises what onnxruntime does not accept
-    made = draft.new_tensor(name, shape, TensorLayout.default(shape), target)
-    _add(draft, value.node, value.roots, [made.tensor], value.reason)
-    return made
-
-
-def type_of(draft: Draft, value: OnHost, name: str) -> str:
-    """Return the type of ``value``, ONNX tensor ``name``, as numpy calls it."""
-    return _type_name(draft.source.inferred.get(name) or _signatures(draft, value.roots, [name])[0])
-
-
-def quantise(draft: Draft, node: onnx.NodeProto, target: Quantisation) -> Quant:
-    """QuantizeLinear of a float tensor in memory."""
-    value = draft.value(node.input[0])
-    assert isinstance(value, Float)
-    made = draft.new_tensor(node.output[0], value.shape, TensorLayout.default(value.shape), target)
-    _add(draft, node.name, (value.tensor,), [made.tensor], "its input is a float tensor")
-    return made
-
-
 def _pending(draft: Draft, node: onnx.NodeProto, reason: str) -> OnHost:
-    roots, name = _roots(draft, node), node.output[0]
-    signature = draft.source.inferred.get(name) or _signatures(draft, roots, [name])[0]
-    return _on_host(node, roots, signature.shape, reason)
-
-
-def _on_host(node: onnx.NodeProto, roots: tuple[str, ...], shape: tuple[int, ...], reason: str) -> OnHost:
+    roots = _roots(draft, node)
+    shape = signature(draft, roots, node.output[0]).shape
     return OnHost(shape=shape, node=node.name, roots=roots, reason=reason)
 
 
@@ -124,35 +100,23 @@ def _roots(draft: Draft, node: onnx.NodeProto) -> tuple[str, ...]:
             roots.extend(value.roots)
         elif isinstance(value, Quant | Real):
             quant = value.quant if isinstance(value, Real) else value
-            roots.append(draft.dense(quant).tensor if quant.padding is None else quant.tensor)
+            roots.append(quant.tensor)
         elif isinstance(value, Float):
-            roots.append(value.tensor or _arrived(draft, name))
+            roots.append(value.tensor or inputs.declare_float(draft, name).tensor)
         elif isinstance(value, QuantConst):
             draft.source.constants.setdefault(name, value.array)
     return tuple(dict.fromkeys(roots))
 
 
-def _arrived(draft: Draft, name: str) -> str:
-    return inputs.declare_float(draft, name).tensor
-
-
+#: Types of tensors that host operators hand to each other.
 _EXCHANGED = ("float32", "int32", "int64", "int8", "uint8")
-
-
-def _exchanged(signature: Signature) -> bool:
-    """Return whether host operators hand tensors of this type to each other."""
-    return _type_name(signature) in _EXCHANGED
-
-
-def _type_name(signature: Signature) -> str:
-    return helper.tensor_dtype_to_np_dtype(signature.elem_type).name
 
 
 def _floats(draft: Draft, node: str, roots: tuple[str, ...], outputs: list[str], reason: str) -> list[Float]:
     values, tensors = [], []
     for name, signature in zip(outputs, _signatures(draft, roots, outputs), strict=True):
-        tensor, dtype = draft.unique(name), _type_name(signature)
-        if not _exchanged(signature):
+        tensor, dtype = draft.unique(name), signature.dtype
+        if signature.dtype not in _EXCHANGED:
             raise Unsupported(f"its result {name!r} is {dtype}; host operators exchange {', '.join(_EXCHANGED)}")
         draft.graph.tensors[tensor] = Tensor(tensor, signature.shape or (1,), dtype, onnx_name=name)
         draft.source.signatures[name] = signature
@@ -167,6 +131,11 @@ def _begin(draft: Draft, roots: tuple[str, ...]) -> list[str]:
     if not all(names):
         raise Unsupported("it reads data that ONNX has transposed in several steps; the CPU cannot take it over here")
     return names
+
+
+def signature(draft: Draft, roots: tuple[str, ...], name: str) -> Signature:
+    """Return the type and shape of ONNX tensor ``name``, computed from IR tensors ``roots``."""
+    return draft.source.inferred.get(name) or _signatures(draft, roots, [name])[0]
 
 
 def _signatures(draft: Draft, roots: tuple[str, ...], outputs: list[str]) -> list[Signature]:

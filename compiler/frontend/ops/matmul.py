@@ -14,8 +14,8 @@ import onnx
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import conv, quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.requantise import requantise, scale_of
-from compiler.frontend.values import Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
+from compiler.frontend.requantise import requantise
+from compiler.frontend.values import Quant, QuantConst, Quantisation, Real, TensorLayout
 from compiler.ir import Product
 
 _APART, _JOINED = (
@@ -34,7 +34,8 @@ class Multiplied(Pending):
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.Product``."""
-        images, heads = _batch(self.base_shape)
+        batch = self.base_shape[:-2]
+        images, heads = math.prod(batch[:-1]), batch[-1] if batch else 1
         a, _, a_joined = _operand(draft, self.a.quant, (images, heads))
         b, transposed, b_joined = _operand(draft, self.b.quant, (images, heads), turnable=True)
         joined = b_joined and not transposed
@@ -46,7 +47,7 @@ class Multiplied(Pending):
         made = draft.new_tensor(name, self.base_shape, layout, target)
         shape = (images, rows, heads * columns) if joined else (images * heads, rows, columns)
         draft.graph.tensors[made.tensor].shape = shape
-        scale = scale_of(np.float32(self.a.quantisation.scale * self.b.quantisation.scale).reshape(1), target.scale)
+        scale = np.float32(self.a.quantisation.scale * self.b.quantisation.scale)
         draft.add(
             Product(
                 self.node, [a, b], made.tensor, heads=heads, joined=(a_joined, b_joined, joined), transposed=transposed,
@@ -67,12 +68,6 @@ def multiplied(node: onnx.NodeProto, a: Real, b: Real) -> Multiplied:
     shape = (*a.shape[:-1], b.shape[-1])
     roots = tuple(dict.fromkeys((a.quant.tensor, b.quant.tensor)))
     return Multiplied(shape=shape, node=node.name, roots=roots, a=a, b=b)
-
-
-def _batch(shape: Shape) -> tuple[int, int]:
-    """Return the images and heads."""
-    batch = shape[:-2]
-    return math.prod(batch[:-1]), batch[-1] if batch else 1
 
 
 def _operand(
@@ -123,12 +118,9 @@ def gemm(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     if given.get("transB", 0):
         weights = weights.transposed((1, 0))
     alpha, beta = np.float32(given.get("alpha", 1.0)), given.get("beta", 1.0)
-    channels = weights.shape[-1]
-    bias = conv.bias_of(draft, node, 2, channels)
-    if alpha != 1 or beta != 1:
-        real = draft.constant(node, 2, "bias")
-        flat = np.zeros(1) if real is None else real.reshape(-1).astype(np.float64)
-        bias = np.zeros(channels, np.int64), np.broadcast_to(beta * flat, channels)
+    bias, real = conv.bias_of(draft, node, 2, weights.shape[-1]), draft.constant(node, 2, "bias")
+    if real is not None and (alpha != 1 or beta != 1):
+        bias = conv.NO_BIAS[0], np.broadcast_to(beta * real.reshape(-1).astype(np.float64), weights.shape[-1])
     return [product(node, x, weights, bias, alpha)]
 
 
@@ -136,7 +128,7 @@ def product(
     node: onnx.NodeProto,
     x: Real,
     weights: QuantConst,
-    bias: tuple | None = None,
+    bias: conv.Bias = conv.NO_BIAS,
     alpha: np.float32 = np.float32(1),  # noqa: B008 - an immutable scalar
 ) -> conv.Accumulated:
     """Return a pending product of ``x`` (..., K) with ``weights`` (K, O)."""
@@ -149,10 +141,7 @@ def product(
         raise Unsupported(f"shapes {x.shape} and {data.shape} do not fit")
     zero_point = conv.single_zero_point(weights)
     scale = conv.channel_scale(weights, weights.data.ndim - 1)
-    channels = data.shape[1]
-    if bias is None:
-        bias = np.zeros(channels, np.int64), np.zeros(channels)
-    shape = (*x.shape[:-1], channels)
+    shape = (*x.shape[:-1], data.shape[1])
     return conv.Accumulated(
         shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=True,
         weights=data.T[:, None, None, :], weight_zero_point=zero_point,
@@ -175,10 +164,8 @@ def attention(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 def qlinear_matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """a, a_scale, a_zp, b, b_scale, b_zp, y_scale, y_zp."""
     x = quantise.real_input(draft, node, 0)
-    if isinstance(draft.value(node.input[3]), Quant):
-        made: Pending = multiplied(node, x, quantise.real_input(draft, node, 3))
-    else:
-        made = product(node, x, quantise.constant_input(draft, node, 3, -1))
+    other = quantise.dequantised(draft, node, 3)
+    made = multiplied(node, x, other) if isinstance(other, Real) else product(node, x, other)
     return quantise.stored(draft, node, made, 6, x.quant.dtype)
 
 

@@ -65,33 +65,25 @@ def cast(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 
 def _new_shape(draft: Draft, node: onnx.NodeProto, shape: Shape) -> Shape:
-    given = attributes(node)
+    given, like = attributes(node), np.broadcast_to(np.int8(0), shape)
     if node.op_type == "Flatten":
         axis = given.get("axis", 1) % (len(shape) + 1)
-        return (math.prod(shape[:axis]), math.prod(shape[axis:]))
+        return like.reshape(math.prod(shape[:axis]), -1).shape
     wanted = draft.constant(node, 1, "shape")
     if node.op_type == "Reshape":
         assert wanted is not None
-        return _resolved(shape, [int(size) for size in wanted.reshape(-1)], bool(given.get("allowzero", 0)))
+        copied = not given.get("allowzero", 0)
+        sizes = [shape[i] if size == 0 and copied else int(size) for i, size in enumerate(wanted.reshape(-1))]
+        try:
+            return like.reshape(sizes).shape
+        except ValueError:
+            told = f"cannot reshape {shape} to {wanted.reshape(-1).tolist()}"
+            raise Unsupported(f"{told}; a batch fixed to 1 may contradict a constant shape") from None
     axes = given.get("axes") if wanted is None else [int(axis) for axis in wanted.reshape(-1)]
     if node.op_type == "Squeeze":
-        drop = range(len(shape)) if axes is None else [axis % len(shape) for axis in axes]
-        return tuple(size for axis, size in enumerate(shape) if axis not in drop or (axes is None and size != 1))
+        return np.squeeze(like, None if axes is None else tuple(axes)).shape
     assert axes is not None
-    sizes, rank = list(shape), len(shape) + len(axes)
-    for axis in sorted(axis % rank for axis in axes):
-        sizes.insert(axis, 1)
-    return tuple(sizes)
-
-
-def _resolved(shape: Shape, wanted: list[int], allow_zero: bool) -> Shape:
-    sizes = [shape[i] if size == 0 and not allow_zero else size for i, size in enumerate(wanted)]
-    if -1 in sizes:
-        known = math.prod(size for size in sizes if size != -1)
-        sizes[sizes.index(-1)] = math.prod(shape) // max(known, 1)
-    if math.prod(sizes) != math.prod(shape):
-        raise Unsupported(f"cannot reshape {shape} to {wanted}; a batch fixed to 1 may contradict a constant shape")
-    return tuple(sizes)
+    return np.expand_dims(like, tuple(axes)).shape
 
 
 def _moved(draft: Draft, node: onnx.NodeProto, value: Value, step: Step) -> Value:

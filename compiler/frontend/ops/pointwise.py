@@ -5,6 +5,7 @@ part or one tensor comes together with a function of itself (x * sigmoid(x)).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ _WITH_CONSTANT = ("Div", "PRelu", "Pow")
 class Pointwise(Pending):
     """A function of ``x``; the ONNX nodes between x and the result define it."""
 
+    clampable: ClassVar[bool] = False
     x: Real
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
@@ -82,7 +84,9 @@ def requantisation_table(source: Quantisation, target: Quantisation) -> npt.NDAr
     return np.clip(result, *target.limits).astype(target.dtype).view(np.uint8)
 
 
-def extended(draft: Draft, node: onnx.NodeProto) -> Pointwise:
+@operator(*_UNARY, *_WITH_CONSTANT)
+@operator("Gelu", "QuickGelu", domain="com.microsoft")
+def extended(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return the function that ``node`` computes of the only tensor that its inputs depend on."""
     root: Real | None = None
     for name in dict.fromkeys(filter(None, node.input)):
@@ -99,17 +103,7 @@ def extended(draft: Draft, node: onnx.NodeProto) -> Pointwise:
             raise Unsupported("it combines several tensors; the accelerator adds and multiplies two at a time")
         root, result_shape = found, shape
     assert root is not None
-    return Pointwise(shape=result_shape, node=node.name, roots=(root.quant.tensor,), x=root)
-
-
-@operator(*_UNARY, *_WITH_CONSTANT)
-@operator("Gelu", "QuickGelu", domain="com.microsoft")
-def unary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return a function of one tensor."""
-    value = draft.value(node.input[0])
-    if isinstance(value, Pending) and not isinstance(value, Pointwise):
-        raise Unsupported(f"it follows {value.node!r} in float; put QuantizeLinear and DequantizeLinear between them")
-    return [extended(draft, node)]
+    return [Pointwise(shape=result_shape, node=node.name, roots=(root.quant.tensor,), x=root)]
 
 
 @operator("Relu", "Clip")
@@ -120,9 +114,9 @@ def clamp(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         params = draft.quantisation(value.tensor)
         real = Real(value, params, node.input[0])
         return [tabulated(draft, real, node.name, params, node.output[0], value.shape)]
-    if isinstance(value, Pending) and not isinstance(value, Pointwise) and value.clampable:
+    if isinstance(value, Pending) and value.clampable:
         return [value.clamped(*_limits(draft, node))]
-    return [extended(draft, node)]
+    return extended(draft, node)
 
 
 def _limits(draft: Draft, node: onnx.NodeProto) -> tuple[float, float]:

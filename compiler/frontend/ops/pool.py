@@ -3,7 +3,6 @@
 import dataclasses
 from dataclasses import dataclass
 
-import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
@@ -28,8 +27,7 @@ class Pooled(Pending):
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Pool``."""
         source = draft.image(self.x.quant)
-        scale = np.float32(self.x.quantisation.scale / target.scale)
-        how = requantise(scale, target, self.low, self.high)
+        how = requantise(self.x.quantisation.scale, target, self.low, self.high)
         bias = pool_bias(self.x.quantisation, target) if self.bias_first else 0
         if bias:
             how.zero_point = 0
@@ -110,30 +108,23 @@ def reduce_mean(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return the mean over height and width, wherever they stand, or over the tokens of a sequence; the first node of a
     layer normalisation that is written out."""
     x = draft.real(node.input[0])
-    if written_norm.begins(draft.source, node, len(x.shape)):
-        return [written_norm.begun(draft, node, x)]
-    given = attributes(node)
-    constant = draft.constant(node, 1, "axes")
-    axes = given.get("axes") if constant is None else [int(axis) for axis in constant.reshape(-1)]
+    mean = written_norm.begun(draft, node, x)
+    if mean is not None:
+        return [mean]
     rank = len(x.shape)
-    reduced = sorted(axis % rank for axis in axes or ())
+    reduced = written_norm.reduced_axes(draft, node, rank)
     if rank not in (3, 4) or len(reduced) != rank - 2 or 0 in reduced:
         raise Unsupported(
-            f"a mean over axes {axes} of a tensor of rank {rank}; the accelerator has height and width, or a sequence"
+            f"a mean over axes {reduced} of a tensor of rank {rank}; the accelerator has height and width or a sequence"
         )
     channel = ({*range(1, rank)} - set(reduced)).pop()
     front = (0, channel, *reduced)
     x = dataclasses.replace(x, quant=move.reshape_all(draft, x.quant, (("transpose", front),)))
     result: Pending = over_image(node, x)
-    kept = tuple(1 if axis in reduced else x_size for axis, x_size in enumerate(_original(x, channel)))
-    shape = kept if given.get("keepdims", 1) else (kept[0], kept[channel])
+    shape = x.shape[:2]
+    if attributes(node).get("keepdims", 1):
+        shape = (shape[0], *(shape[1] if axis == channel else 1 for axis in range(1, rank)))
     return [dataclasses.replace(result, shape=shape, reshapes=(("reshape", shape),))]
-
-
-def _original(x: Real, channel: int) -> list[int]:
-    sizes = [x.shape[0], *[1] * (len(x.shape) - 1)]
-    sizes[channel] = x.shape[1]
-    return sizes
 
 
 @operator("QLinearAveragePool", "QLinearGlobalAveragePool", domain="com.microsoft")

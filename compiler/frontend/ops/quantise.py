@@ -10,59 +10,52 @@ from compiler.frontend.ops import host, move, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
-
-_EIGHT_BIT = ("int8", "uint8")
+from compiler.ir.graph import EIGHT_BIT
 
 
 @operator("DequantizeLinear")
 @operator("DequantizeLinear", domain="com.microsoft")
 def dequantize_linear(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Constants keep their integers; 8-bit tensors get a real view."""
-    value = draft.value(node.input[0])
-    scale = draft.constant(node, 1, "scale")
-    zero_point = draft.constant(node, 2, "zero point")
-    assert scale is not None
-    if isinstance(value, Const):
-        return [_constant(node, value, scale, zero_point)]
-    return [real_view(draft, node.input[0], scale, zero_point)]
+    if attributes(node).get("block_size", 0) and isinstance(draft.value(node.input[0]), Const):
+        raise Unsupported("quantisation by blocks; quantise per tensor or per channel")
+    return [dequantised(draft, node, 0, attributes(node).get("axis", 1))]
 
 
-def real_view(draft: Draft, name: str, scale: np.ndarray, zero_point: np.ndarray | None) -> Real:
-    """Return the real view of 8-bit ONNX tensor ``name``. What the CPU computes and one node reads is stored for it."""
+def dequantised(draft: Draft, node: onnx.NodeProto, index: int, axis: int = -1) -> Real | QuantConst:
+    """Return input ``index`` of ``node``, whose scale and zero point are the next two, as a real view or a constant,
+    which may have a scale for each index of ``axis``. What the CPU computes and one node reads is stored for it."""
+    name, (scale, zero_point) = node.input[index], _parameters(draft, node, index + 1)
     value = draft.value(name)
-    if isinstance(value, host.OnHost) and (dtype := host.type_of(draft, value, name)) in _EIGHT_BIT:
-        value = host.stored(draft, value, quantisation(scale, zero_point, dtype), name, value.shape)
-        draft.values[name] = value
+    if isinstance(value, Const):
+        flat = scale.astype(np.float32).reshape(-1)
+        zero = np.zeros(1, value.array.dtype) if zero_point is None else zero_point.reshape(-1)
+        zero = zero if zero.size == flat.size else np.broadcast_to(zero, flat.shape)
+        return QuantConst(value.array, flat, zero, axis % value.array.ndim if flat.size > 1 else None)
+    if isinstance(value, host.OnHost):
+        dtype = host.signature(draft, value.roots, name).dtype
+        if dtype in EIGHT_BIT:
+            draft.values[name] = value = value.emit(draft, quantisation(scale, zero_point, dtype), name)
     if not isinstance(value, Quant):
         raise Unsupported(f"its input {name!r} is not an 8-bit tensor")
-    return dequantised(draft, value, quantisation(scale, zero_point, value.dtype), name)
-
-
-def _constant(node, value: Const, scale: np.ndarray, zero_point: np.ndarray | None) -> QuantConst:
-    if attributes(node).get("block_size", 0):
-        raise Unsupported("quantisation by blocks; quantise per tensor or per channel")
-    axis = attributes(node).get("axis", 1)
-    flat = scale.astype(np.float32).reshape(-1)
-    zero = np.zeros_like(flat, dtype=value.array.dtype) if zero_point is None else zero_point.reshape(-1)
-    if zero.size != flat.size:
-        zero = np.broadcast_to(zero, flat.shape)
-    per_axis = flat.size > 1
-    return QuantConst(value.array, flat, zero, axis % value.array.ndim if per_axis else None)
-
-
-def dequantised(draft: Draft, quant: Quant, params: Quantisation, name: str) -> Real:
-    """Return the real view of ``quant``, ONNX tensor ``name``, under ``params``, which may differ from its own."""
-    known = draft.quantisation(quant.tensor)
+    params, known = quantisation(scale, zero_point, value.dtype), draft.quantisation(value.tensor)
     if (known.scale, known.zero_point) != (params.scale, params.zero_point):
-        quant = draft.alias(quant, params)
-    return Real(quant, params, name)
+        value = draft.alias(value, params)
+    return Real(value, params, name)
+
+
+def _parameters(draft: Draft, node: onnx.NodeProto, index: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return a scale and a zero point, which are inputs from ``index`` on."""
+    scale = draft.constant(node, index, "scale")
+    assert scale is not None
+    return scale, draft.constant(node, index + 1, "zero point")
 
 
 def quantisation(scale: np.ndarray, zero_point: np.ndarray | None, dtype: str) -> Quantisation:
     """Per-tensor parameters of an 8-bit activation; Unsupported if they are anything else."""
     if scale.size != 1 or (zero_point is not None and zero_point.size != 1):
         raise Unsupported(f"{scale.size} scales for an activation; quantise activations per tensor")
-    if dtype not in _EIGHT_BIT:
+    if dtype not in EIGHT_BIT:
         raise Unsupported(f"{dtype} activations; the accelerator computes with int8 and uint8")
     zero = 0 if zero_point is None else int(zero_point.reshape(-1)[0])
     value = np.float32(scale.reshape(-1)[0])
@@ -75,18 +68,9 @@ def quantisation(scale: np.ndarray, zero_point: np.ndarray | None, dtype: str) -
 @operator("QuantizeLinear", domain="com.microsoft")
 def quantize_linear(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Store a real value in a new 8-bit tensor."""
-    scale = draft.constant(node, 1, "scale")
-    zero_point = draft.constant(node, 2, "zero point")
-    assert scale is not None
-    target = quantisation(scale, zero_point, _stored_type(node, zero_point))
-    return [quantised(draft, draft.value(node.input[0]), target, node)]
-
-
-def _stored_type(node: onnx.NodeProto, zero_point: np.ndarray | None) -> str:
-    if zero_point is not None:
-        return zero_point.dtype.name
     given = attributes(node).get("output_dtype", 0)
-    return onnx.helper.tensor_dtype_to_np_dtype(given).name if given else "uint8"
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(given).name if given else "uint8"
+    return stored(draft, node, draft.value(node.input[0]), 1, dtype)
 
 
 def quantised(draft: Draft, value: Value, target: Quantisation, node: onnx.NodeProto) -> Quant:
@@ -98,15 +82,15 @@ def quantised(draft: Draft, value: Value, target: Quantisation, node: onnx.NodeP
         if value.quant.padding is not None:
             return move.padded_as(draft, value, target, name, node.name)
         value = pointwise.identity(value, node.name)
-    if isinstance(value, host.OnHost):
-        return host.stored(draft, value, target, name, value.shape)
-    if isinstance(value, Pending):
-        made = value.emit(draft, target, name)
-        return _reshaped(draft, value, made, name) if value.reshapes else made
     if isinstance(value, Float):
         if not value.tensor:
             return inputs.quantised_port(draft, value, node.input[0], name, target)
-        return host.quantise(draft, node, target)
+        reason = "its input is a float tensor"
+        value = host.OnHost(shape=value.shape, node=node.name, roots=(value.tensor,), reason=reason)
+    if isinstance(value, Pending):
+        made = value.emit(draft, target, name)
+        moved = value.reshapes and not isinstance(value, host.OnHost)
+        return _reshaped(draft, value, made, name) if moved else made
     raise Unsupported(f"its input {node.input[0]!r} is already 8-bit")
 
 
@@ -125,30 +109,25 @@ def _reshaped(draft: Draft, value: Pending, made: Quant, name: str) -> Quant:
 
 
 def real_input(draft: Draft, node: onnx.NodeProto, index: int) -> Real:
-    """Return the 8-bit input ``index`` of an operator that carries its scale and zero point as the next two."""
-    scale = draft.constant(node, index + 1, "scale")
-    assert scale is not None
-    return real_view(draft, node.input[index], scale, draft.constant(node, index + 2, "zero point"))
+    """Return the computed 8-bit input ``index`` of an operator that carries its scale and zero point."""
+    value = dequantised(draft, node, index)
+    if not isinstance(value, Real):
+        raise Unsupported(f"its input {node.input[index]!r} is a constant")
+    return value
 
 
 def constant_input(draft: Draft, node: onnx.NodeProto, index: int, axis: int) -> QuantConst:
-    """Return the same of a constant, which may have a scale for each index of ``axis``."""
-    value = draft.value(node.input[index])
-    scale, zero = draft.constant(node, index + 1, "scale"), draft.constant(node, index + 2, "zero point")
-    assert scale is not None
-    if not isinstance(value, Const):
+    """Return the same of a constant."""
+    value = dequantised(draft, node, index, axis)
+    if not isinstance(value, QuantConst):
         raise Unsupported(f"its weights {node.input[index]!r} are computed at run time; they must be constants")
-    flat = scale.astype(np.float32).reshape(-1)
-    points = np.zeros(1, value.array.dtype) if zero is None else zero.reshape(-1)
-    points = np.broadcast_to(points, flat.shape) if points.size == 1 else points
-    return QuantConst(value.array, flat, points, axis % value.array.ndim if flat.size > 1 else None)
+    return value
 
 
-def stored(draft: Draft, node: onnx.NodeProto, value: Pending, index: int, dtype: str) -> list[Value]:
+def stored(draft: Draft, node: onnx.NodeProto, value: Value, index: int, dtype: str) -> list[Value]:
     """Return the 8-bit result of ``node``, whose scale and zero point are its inputs from ``index`` on; of ``dtype`` if
     there is no zero point to tell."""
-    scale, zero = draft.constant(node, index, "scale"), draft.constant(node, index + 1, "zero point")
-    assert scale is not None
+    scale, zero = _parameters(draft, node, index)
     return [quantised(draft, value, quantisation(scale, zero, dtype if zero is None else zero.dtype.name), node)]
 
 

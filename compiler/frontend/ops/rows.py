@@ -1,6 +1,5 @@
 """Functions of rows: softmax and layer normalisation over the last axis."""
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import onnx
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import host, quantise
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.values import Float, Quant, Quantisation, Real, TensorLayout
+from compiler.frontend.values import Quant, Quantisation, Real, TensorLayout
 from compiler.ir import LayerNorm, Requantisation, Softmax
 from hw.contract.row_function import EXPONENTS
 
@@ -66,18 +65,6 @@ class Normalised(Pending):
     gamma: npt.NDArray[np.float64]
     beta: npt.NDArray[np.float64]
     epsilon: float
-
-    def with_constant(self, op_type: str, constant: npt.NDArray) -> "Normalised":
-        """Return the same behind Mul, Add or Sub of a constant with one value, or one per element of a row."""
-        if (self.low, self.high) != (-np.inf, np.inf) or self.reshapes:
-            raise Unsupported(f"it follows {self.node!r} in float, behind a clamp or reshape; quantise between them")
-        if constant.ndim > len(self.shape) or constant.size not in (1, *constant.shape[-1:]):
-            shape = constant.shape
-            raise Unsupported(f"a constant of shape {shape} behind {self.node!r}; it must be one value per channel")
-        by = np.broadcast_to(constant.astype(np.float64).reshape(-1), self.shape[-1:])
-        if op_type == "Mul":
-            return dataclasses.replace(self, gamma=self.gamma * by, beta=self.beta * by)
-        return dataclasses.replace(self, beta=self.beta - by if op_type == "Sub" else self.beta + by)
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.LayerNorm``."""
@@ -156,9 +143,6 @@ def _read_again(draft: Draft, name: str) -> bool:
 @operator("LayerNormalization")
 def layer_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Over the last axis, with constant scale and bias."""
-    value = draft.value(node.input[0])
-    if isinstance(value, Float | host.OnHost):
-        raise Unsupported("its input is not quantised; put QuantizeLinear and DequantizeLinear in front")
     x, given = draft.real(node.input[0]), attributes(node)
     if given.get("axis", -1) % len(x.shape) != len(x.shape) - 1:
         raise Unsupported(f"axis {given['axis']} of a tensor of rank {len(x.shape)}; it must be the last")

@@ -92,6 +92,16 @@ def test_matmul_integer_with_scale_behind():
     assert kinds(check_model(net.model(net.q(real, 0.05)))) == ["conv"]
 
 
+@pytest.mark.parametrize("op", ["Add", "Sub"])
+def test_an_integer_behind_matmul_integer_is_its_bias(op):
+    net = Net()
+    x = net.q(net.input((3, 20), "float32"), 0.02, 128, "uint8")
+    total = net.node("MatMulInteger", [x, net.const(net.array((20, 7))), net.const(128, np.uint8)])
+    moved = net.node(op, [total, net.const(net.rng.integers(5000, 20000, 7), np.int32)])
+    real = net.node("Mul", [net.node("Cast", [moved], to=1), net.const(0.0002, np.float32)])
+    assert kinds(check_model(net.model(net.q(real, 0.05)))) == ["conv"]
+
+
 @pytest.mark.parametrize("quantised_between", [False, True])
 def test_flattened_image_is_read_as_it_lies(quantised_between):
     net = Net()

@@ -1,4 +1,4 @@
-"""The bodies of jobs with their cancellation points: where they stand, what is live there, and what brings it back."""
+"""The cancellation points in the bodies of jobs: where they stand, what is live there, and what brings it back."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from compiler.emission.preempt.live_bytes import LiveBytes
 from compiler.emission.preempt.lv2_contents import LayerLv2
 from compiler.emission.preempt.points import CancelCut, PointLimits, Timeline, choose
 from compiler.emission.preempt.ring_contents import JobRings, RingContents, StagedRanges
-from compiler.emission.program import JobProgram, Task
+from compiler.emission.program import JobProgram
 from compiler.emission.program.extents import Extent, Extents
 from compiler.emission.program.schedule import TaskSchedule
 from compiler.plan.memory.tensor_placement import TensorPlacement
@@ -34,26 +34,16 @@ class BodyPoint:
     semaphores: list[tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class JobBody:
-    """A job with its tasks in program order and its cancellation points; ``starting``: what is live in LV2 before it
-    starts, its weight window left out."""
-
-    job: JobProgram
-    tasks: Sequence[Task]
-    points: list[BodyPoint]
-    starting: list[LiveBytes]
-
-
-def job_bodies(
+def job_points(
     placement: TensorPlacement, layer: int, jobs: list[tuple[JobProgram, TaskSchedule]], params: SocParams,
     engines: int, limits: PointLimits | None, plans: Sequence[JobPlan] | None = None,
-) -> list[JobBody]:  # fmt: skip
-    """Return the bodies of the jobs of layer number ``layer``; without ``limits`` they have no points. ``plans`` says
-    where the points are, if that is given; raises :class:`PlanError` where what is held could not be brought back."""
+) -> list[tuple[list[BodyPoint], list[LiveBytes]]]:  # fmt: skip
+    """Return for each job of layer number ``layer`` its cancellation points, none without ``limits``, and what is live
+    in LV2 before it starts, its weight window left out. ``plans`` says where the points are, if that is given; raises
+    :class:`PlanError` where what is held could not be brought back."""
     extents = Extents(params)
     memory = LayerLv2(placement, layer, [(job, order.tasks) for job, order in jobs], extents, engines)
-    bodies = []
+    found = []
     for number, (job, order) in enumerate(jobs):
         held: list[tuple[CancelCut, RingContents]] = []
         if plans is not None:
@@ -69,8 +59,8 @@ def job_bodies(
             reload = [position[task] for task in contents.reload]
             semaphores = sorted((int(sem), count) for sem, count in counts.at(point.cut).items() if count)
             points.append(BodyPoint(point.cut, point.interval, live, reload, semaphores))
-        bodies.append(JobBody(job, order.tasks, points, memory.before(number)))
-    return bodies
+        found.append((points, memory.before(number)))
+    return found
 
 
 def _cuts(

@@ -1,0 +1,58 @@
+"""Carries out ``caesura run --urgent``."""
+
+from pathlib import Path
+
+import typer
+
+from caesura import api, samples as inputs
+from caesura.commands.options import chosen_backend, is_image
+from caesura.compilation import Compilation, image_of
+from caesura.urgent import run_urgent
+from caesura.views import Progress, json_text, tell, write
+from caesura.views.progress import compiling
+from caesura.views.urgent_report import urgent_fields, urgent_tables
+from hw.image import Image
+from sim import write_trace
+
+
+def run_with_urgent(
+    model: Path, urgent: Path, compilation: Compilation, *, at: int | None, every: int | None, input: Path | None,
+    seed: int, output: Path | None, backend: str | None, as_json: bool, trace: Path | None, keep_weights: bool,
+) -> None:  # fmt: skip
+    """Run ``model``, and ``urgent`` that arrives meanwhile, and print how both fared; exit code 1 if outputs differ."""
+    long = image_of(model, compilation)
+    short = _image_beside(urgent, long, compilation)
+    sample = inputs.load_samples(input, long, 1)[0] if input else inputs.random_samples(long, 1, seed)[0]
+    backend = chosen_backend(backend, long.params)
+    with Progress() as progress, api.open(long.params, backend, progress=progress.cycles) as device:
+        models = [device.load(image, keep_weights=keep_weights) for image in (long, short)]
+        found = run_urgent(
+            device, models[0], models[1], sample, inputs.random_samples(short, 1, seed)[0], at=at, every=every,
+            told=progress.task,
+        )  # fmt: skip
+    if trace:
+        write_trace(trace, found.preempting.spans)
+    if output:
+        inputs.save_outputs(output, [found.outputs])
+    names, preset = (long.meta.model, short.meta.model), str(long.meta.params["name"])
+    if as_json:
+        write(json_text(urgent_fields(found, names, preset, backend)))
+    else:
+        tell(urgent_tables(found, names, preset, backend))
+    if not found.equal:
+        raise typer.Exit(1)
+
+
+def _image_beside(urgent: Path, long: Image, compilation: Compilation) -> Image:
+    """Return the image of ``urgent`` for the machine of ``long``. Flags that speak of one model, of its sizes and its
+    plan, are those of the long one."""
+    if is_image(urgent):
+        image = Image.load(urgent)
+        image.check_params(long.params)
+        return image
+    with Progress() as progress:
+        progress.task(compiling(urgent, long.params))
+        return api.compile(
+            urgent, long.params, engines=compilation.engines, fallback=compilation.fallback,
+            options=compilation.options, jobs=compilation.jobs, cache=compilation.cache,
+        )  # fmt: skip

@@ -1,0 +1,107 @@
+"""``caesura run --urgent``: a model, and a more urgent one that arrives meanwhile."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+
+import caesura
+from caesura import urgent
+from tests.support.networks import DIGITS
+from tests.support.onnx_models import Net
+from tests.system.command import caesura_command
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """Two convolutions that take more than a switch does."""
+    net = Net()
+    x = net.dq(net.input((1, 8, 24, 24)), 0.031)
+    x = net.dq(net.q(net.conv(x, 0.031, (16, 8, 3, 3), pads=[1] * 4), 0.9), 0.9)
+    path = tmp_path_factory.mktemp("long") / "long.onnx"
+    onnx.save(net.model(net.q(net.conv(x, 0.9, (16, 16, 3, 3), pads=[1] * 4), 0.9)), path)
+    return path
+
+
+def run(model, *arguments):
+    return caesura_command("run", model, "--urgent", DIGITS, "--backend", "model", *arguments)
+
+
+def test_preemption_serves_the_urgent_model_sooner(long, tmp_path):
+    code, out, err = run(long, "--at", "15000", "--json", "-o", tmp_path / "out.npz")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["arrivals"] == [15000] and found["equal"]
+    waiting, preempting = found["waiting"], found["preempting"]
+    assert (waiting["switches"], preempting["switches"]) == (0, 1)
+    assert preempting["urgent"][0] < waiting["urgent"][0]
+    assert preempting["long"] > found["alone"]["long"]
+    image = caesura.compile(long)
+    with caesura.open("tiny", "model") as device:
+        expected, _ = device.load(image).run(caesura.random_samples(image, 1, 0)[0])
+    kept = np.load(tmp_path / "out.npz")
+    for name, value in expected.items():
+        np.testing.assert_array_equal(kept[name], value)
+
+
+def test_again_and_again(long):
+    code, out, err = run(long, "--at", "5000", "--every", "40000", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["arrivals"] == list(range(5000, found["alone"]["long"], 40000))
+    assert len(found["arrivals"]) == len(found["preempting"]["urgent"]) > 1
+
+
+def test_what_people_read(long, tmp_path):
+    code, out, err = run(long, "--trace", tmp_path / "t.json")
+    assert code == 0, err
+    assert "with preemption" in out and "outputs: equal to those of the models alone" in out
+    names = {event.get("name") for event in json.loads((tmp_path / "t.json").read_text())["traceEvents"]}
+    assert {"dump", "restore"} <= names
+
+
+def test_where_it_is_cheaper_to_wait(tmp_path):
+    """A switch takes longer than what is left of the model."""
+    code, out, err = run(DIGITS)
+    assert code == 0, err
+    assert "it was cheaper to wait than to switch at 1 of 1 arrivals" in " ".join(out.split())
+
+
+def test_an_image_and_an_image(long, tmp_path):
+    for model, name in ((long, "a.cimg"), (DIGITS, "b.cimg")):
+        caesura.compile(model).save(tmp_path / name)
+    code, out, _ = caesura_command(
+        "run", tmp_path / "a.cimg", "--urgent", tmp_path / "b.cimg", "--backend", "model", "--json"
+    )
+    assert code == 0 and json.loads(out)["equal"]
+
+
+def test_outputs_that_differ_are_told(monkeypatch):
+    monkeypatch.setattr(urgent, "_equal", lambda found, wanted: False)
+    code, out, _ = run(DIGITS)
+    assert code == 1 and "NOT those of the models alone" in out
+
+
+@pytest.mark.parametrize(
+    "more, told",
+    [
+        (["--at", "99999999"], "has ended after"),
+        (["--check", "--samples", "2"], "leave --check, --samples out"),
+        (["--urgent", "nothing.onnx"], "nothing.onnx"),
+    ],
+)
+def test_what_cannot_be_is_said(more, told):
+    code, _, err = run(DIGITS, *more)
+    assert code == 2 and told in " ".join(err.split()) and "Traceback" not in err
+
+
+def test_an_arrival_of_nothing():
+    code, _, err = caesura_command("run", DIGITS, "--backend", "model", "--at", "5")
+    assert code == 2 and "--at and --every say when --urgent MODEL arrives: name it" in " ".join(err.split())
+
+
+def test_an_image_for_another_machine(tmp_path):
+    caesura.compile(DIGITS, "base").save(tmp_path / "b.cimg")
+    code, _, err = run(DIGITS, "--urgent", tmp_path / "b.cimg")
+    assert code == 2 and "base" in err and "Traceback" not in err
