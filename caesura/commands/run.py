@@ -1,6 +1,6 @@
 """Defines ``caesura run``, which runs a model on the RTL or on the fast model of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -52,10 +52,10 @@ def run(
     check_form(as_json, as_csv)
     check_writable(output, vcd, trace, page)
     if urgent is not None:
-        beside = {"--check": check, "--csv": as_csv, "--vcd": vcd, "--samples": samples > 1, "--profile": profile,
-                  "--report": page, "--units": units}  # fmt: skip
-        if given := [name for name, value in beside.items() if value]:
-            raise api.UsageError(f"--urgent tells how two models fare together: leave {', '.join(given)} out")
+        _refuse_beside_urgent(
+            {"--check": check, "--csv": as_csv, "--vcd": vcd, "--samples": samples > 1, "--profile": profile,
+             "--report": page, "--units": units}
+        )  # fmt: skip
         run_with_urgent(
             model, urgent, compilation, at=at, every=every, input=input, seed=seed, output=output, backend=backend,
             as_json=as_json, trace=trace, keep_weights=keep_weights,
@@ -96,6 +96,12 @@ def run(
     _print(report, where, as_json=as_json, as_csv=as_csv)
     if report.check is not None and not report.check.ok:
         raise typer.Exit(1)
+
+
+def _refuse_beside_urgent(flags: Mapping[str, object]) -> None:
+    """Raise :class:`caesura.api.UsageError` for flags with a value, which speak of one model alone."""
+    if given := [name for name, value in flags.items() if value]:
+        raise api.UsageError(f"--urgent tells how two models fare together: leave {', '.join(given)} out")
 
 
 def _check_outputs(

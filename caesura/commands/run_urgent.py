@@ -7,10 +7,8 @@ import typer
 from caesura import api, samples as inputs
 from caesura.commands.options import chosen_backend, is_image
 from caesura.compilation import Compilation, image_of
-from caesura.urgent import run_urgent
 from caesura.views import Progress, json_text, tell, write
 from caesura.views.progress import compiling
-from caesura.views.urgent_report import urgent_fields, urgent_tables
 from hw.image import Image
 from sim import write_trace
 
@@ -20,6 +18,8 @@ def run_with_urgent(
     seed: int, output: Path | None, backend: str | None, as_json: bool, trace: Path | None, keep_weights: bool,
 ) -> None:  # fmt: skip
     """Run ``model``, and ``urgent`` that arrives meanwhile, and print how both fared; exit code 1 if outputs differ."""
+    from caesura.scenario import run_urgent, urgent_fields, urgent_tables  # loaded where they are used
+
     long = image_of(model, compilation)
     short = _image_beside(urgent, long, compilation)
     sample = inputs.load_samples(input, long, 1)[0] if input else inputs.random_samples(long, 1, seed)[0]
@@ -34,25 +34,33 @@ def run_with_urgent(
         write_trace(trace, found.preempting.spans)
     if output:
         inputs.save_outputs(output, [found.outputs])
-    names, preset = (long.meta.model, short.meta.model), str(long.meta.params["name"])
+    names = long.meta.model, short.meta.model
     if as_json:
-        write(json_text(urgent_fields(found, names, preset, backend)))
+        write(json_text(urgent_fields(found, names, long.params, backend)))
     else:
-        tell(urgent_tables(found, names, preset, backend))
+        tell(urgent_tables(found, names, long.params, backend))
     if not found.equal:
         raise typer.Exit(1)
 
 
 def _image_beside(urgent: Path, long: Image, compilation: Compilation) -> Image:
     """Return the image of ``urgent`` for the machine of ``long``. Flags that speak of one model, of its sizes and its
-    plan, are those of the long one."""
+    plan, are those of the long one. Raises :class:`caesura.api.UsageError` for a model that needs some of its own."""
+    from compiler import OpenDimension
+
     if is_image(urgent):
         image = Image.load(urgent)
         image.check_params(long.params)
         return image
     with Progress() as progress:
         progress.task(compiling(urgent, long.params))
-        return api.compile(
-            urgent, long.params, engines=compilation.engines, fallback=compilation.fallback,
-            options=compilation.options, jobs=compilation.jobs, cache=compilation.cache,
-        )  # fmt: skip
+        try:
+            return api.compile(
+                urgent, long.params, engines=compilation.engines, fallback=compilation.fallback,
+                options=compilation.options, jobs=compilation.jobs, cache=compilation.cache,
+            )  # fmt: skip
+        except OpenDimension as error:
+            raise api.UsageError(
+                f"{error.told(None)}; --dim is for {long.meta.model}: compile {urgent} by itself, and give --urgent "
+                "the image (.cimg)"
+            ) from None

@@ -11,3 +11,5 @@ from .schema import (
     parse_scenario as parse_scenario,
 )
 from .synthetic import SyntheticRunner as SyntheticRunner
+from .urgent import run_urgent as run_urgent
+from .urgent_report import urgent_fields as urgent_fields, urgent_tables as urgent_tables

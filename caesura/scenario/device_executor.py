@@ -193,16 +193,8 @@ class DeviceExecutor:
         for name, models in self._models.items():
             names.setdefault(models[0].name, set()).add(name)
         named = {image: found.pop() for image, found in names.items() if len(found) == 1}
-        spans = preemptive_spans(self._runtime.requests, self._runtime.spans())
-        return [
-            replace(
-                span,
-                start=span.start - self._origin,
-                end=span.end - self._origin,
-                kind=named.get(span.kind, span.kind),
-            )
-            for span in spans
-        ]
+        spans = preemptive_spans(self._runtime.requests, self._runtime.spans(), self._origin)
+        return [replace(span, kind=named.get(span.kind, span.kind)) for span in spans]
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
         asked, decision = _tag(run.request).run, run.decision

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from hw.image import LayerInfo
 from sim import Counter, InstructionRun, Span
@@ -56,9 +57,9 @@ def _engines(jobs: Iterable[JobResult]) -> set[int]:
     return {job.engine for job in jobs}
 
 
-def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan]) -> list[Span]:
+def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan], origin: int = 0) -> list[Span]:
     """Return the spans of a run of :class:`~sw.runtime.runtime.Runtime` with preemption, whose ``requests`` and
-    ``spans()`` these are.
+    ``spans()`` these are. Time begins at cycle ``origin``.
 
     Engines: jobs as :func:`job_spans` has them, the part of a job before it was suspended (no completion tells when it
     began: it is drawn from when the engine was free), dumps and restores. Host: pause with the drains in it, and
@@ -77,7 +78,7 @@ def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan]) -> l
     result += [_hosted(span) for span in spans if span.kind in _HOST_KINDS]
     for request in requests:
         result += _request_line(request, _runs(spans, request.number))
-    return result
+    return [replace(span, start=span.start - origin, end=span.end - origin) for span in result]
 
 
 def _layer(job: JobResult) -> LayerInfo:

@@ -7,7 +7,8 @@ import onnx
 import pytest
 
 import caesura
-from caesura import urgent
+from caesura.scenario import urgent
+from tests.support.length_nets import conv_net
 from tests.support.networks import DIGITS
 from tests.support.onnx_models import Net
 from tests.system.command import caesura_command
@@ -65,7 +66,7 @@ def test_where_it_is_cheaper_to_wait(tmp_path):
     """A switch takes longer than what is left of the model."""
     code, out, err = run(DIGITS)
     assert code == 0, err
-    assert "it was cheaper to wait than to switch at 1 of 1 arrivals" in " ".join(out.split())
+    assert "the long model went on at 1 of 1 arrivals: a switch would not have paid" in " ".join(out.split())
 
 
 def test_an_image_and_an_image(long, tmp_path):
@@ -87,6 +88,7 @@ def test_outputs_that_differ_are_told(monkeypatch):
     "more, told",
     [
         (["--at", "99999999"], "has ended after"),
+        (["--at", "0", "--every", "1"], "arrivals in"),
         (["--check", "--samples", "2"], "leave --check, --samples out"),
         (["--urgent", "nothing.onnx"], "nothing.onnx"),
     ],
@@ -94,6 +96,22 @@ def test_outputs_that_differ_are_told(monkeypatch):
 def test_what_cannot_be_is_said(more, told):
     code, _, err = run(DIGITS, *more)
     assert code == 2 and told in " ".join(err.split()) and "Traceback" not in err
+
+
+def test_a_model_that_the_cpu_computes(tmp_path):
+    """No engine runs any of it, and there is nothing to draw."""
+    net = Net()
+    cumulated = net.node("CumSum", [net.input((1, 4), "float32"), net.const(1, np.int64)])
+    onnx.save(net.model(cumulated, dtype="float32"), tmp_path / "cpu.onnx")
+    code, out, err = run(tmp_path / "cpu.onnx", "--fallback", "--at", "10")
+    assert code == 0, err
+    assert "outputs: equal" in out
+
+
+def test_an_urgent_model_with_an_open_dimension(tmp_path):
+    onnx.save(conv_net((1, 1)), tmp_path / "open.onnx")
+    code, _, err = run(DIGITS, "--urgent", tmp_path / "open.onnx")
+    assert code == 2 and "compile" in err and "give --urgent the image" in " ".join(err.split())
 
 
 def test_an_arrival_of_nothing():

@@ -1,6 +1,6 @@
 """Runs a model, and a more urgent one that arrives meanwhile: with preemption, and without."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,15 @@ from caesura.views.timeline import preemptive_spans
 from sim import Span
 from sw.runtime import Arrays, Request, Runtime
 
+MOST_ARRIVALS = 1000
+
 
 @dataclass(frozen=True)
 class Together:
     """Says how both models fared together. Cycles count from the arrival of each request to its end.
 
-    ``switches``: how often the long model gave way; where it was cheaper to wait it did not. ``equal``: whether all
-    outputs are those of the models alone; ``spans``: what ran when, from the arrival of the long model on.
+    ``switches``: how often the long model gave way; ``equal``: whether all outputs are those of the models alone;
+    ``spans``: what ran when, from the arrival of the long model on.
     """
 
     preemptive: bool
@@ -54,7 +56,8 @@ def run_urgent(
     began (default: when half of it is done) and, with ``every``, again so many cycles later as long as it would take
     alone; first without preemption, then with it. ``told`` is called with what is being done.
 
-    Raises :class:`UsageError` if ``at`` lies behind the end of ``long``, and the error of a request that fails.
+    Raises :class:`UsageError` if ``at`` lies behind the end of ``long``, or for more than :data:`MOST_ARRIVALS`, and
+    the error of a request that fails.
     """
     told(f"{long.image.meta.model} alone")
     outputs, stats = long.run(inputs)
@@ -66,27 +69,27 @@ def run_urgent(
             f"--at {first}: {long.image.meta.model} has ended after {stats.latency:,} cycles; let the urgent model "
             "arrive before"
         )
-    arrivals = tuple(range(first, stats.latency, every or stats.latency))
+    arrivals = range(first, stats.latency, every or stats.latency)
+    if len(arrivals) > MOST_ARRIVALS:
+        raise UsageError(
+            f"--every {every}: that is {len(arrivals):,} arrivals in {stats.latency:,} cycles, and at most "
+            f"{MOST_ARRIVALS:,} are served; let more time pass between two"
+        )
 
     def together(preemptive: bool) -> Together:
         told(f"both, {'with' if preemptive else 'without'} preemption")
         with Runtime(device, preemptive=preemptive, history=None) as runtime:
             begin = device.bus.cycle
-            requests = [runtime.submit(long, inputs)]
-            requests += [
-                runtime.submit(urgent, urgent_inputs, priority=1, arrival=begin + arrival) for arrival in arrivals
-            ]
-            results = [request.result() for request in requests]
+            first = runtime.submit(long, inputs)
+            others = [runtime.submit(urgent, urgent_inputs, priority=1, arrival=begin + cycle) for cycle in arrivals]
+            equal = _equal(first.result(), outputs) and all(_equal(one.result(), expected) for one in others)
             runtime.run_until_done()  # restores may not have ended
-            spans = preemptive_spans(requests, runtime.spans())
-        equal = [_equal(found, wanted) for found, wanted in zip(results, [outputs, *[expected] * len(arrivals)],
-                                                               strict=True)]  # fmt: skip
-        cycles = [_latency(request) for request in requests]
+            spans = preemptive_spans([first, *others], runtime.spans(), begin)
         return Together(
-            preemptive, cycles[0], tuple(cycles[1:]), runtime.switches, all(equal), tuple(_from(spans, begin))
+            preemptive, _latency(first), tuple(map(_latency, others)), runtime.switches, equal, tuple(spans)
         )
 
-    return UrgentRun(stats.latency, urgent_stats.latency, arrivals, together(False), together(True), outputs)
+    return UrgentRun(stats.latency, urgent_stats.latency, tuple(arrivals), together(False), together(True), outputs)
 
 
 def _equal(found: Arrays, wanted: Arrays) -> bool:
@@ -96,9 +99,3 @@ def _equal(found: Arrays, wanted: Arrays) -> bool:
 def _latency(request: Request) -> int:
     assert request.ended is not None
     return request.ended - request.arrival
-
-
-def _from(spans: Sequence[Span], begin: int) -> list[Span]:
-    return [
-        Span(span.track, span.name, span.start - begin, span.end - begin, span.kind, span.details) for span in spans
-    ]

@@ -1,14 +1,14 @@
 """Reports what ``caesura run --urgent`` found: one JSON object, or a table and a timeline."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Group
 
-from caesura.views.tables import Column, ColumnTable
-from caesura.views.terminal import line, width
-
-if TYPE_CHECKING:
-    from caesura.urgent import Together, UrgentRun
+from caesura.scenario.outcome import Outcome
+from caesura.scenario.outcome_chart import outcome_chart
+from caesura.scenario.urgent import Together, UrgentRun
+from caesura.views import Column, ColumnTable, line, width
+from hw.contract.params import SocParams
 
 _COLUMNS = (
     Column("run", ""),
@@ -20,12 +20,12 @@ _COLUMNS = (
 )
 
 
-def urgent_fields(found: "UrgentRun", names: tuple[str, str], preset: str, backend: str) -> dict[str, Any]:
+def urgent_fields(found: UrgentRun, names: tuple[str, str], params: SocParams, backend: str) -> dict[str, Any]:
     """Return the report as data for JSON; ``names`` are those of the long model and of the urgent one."""
     return {
         "model": names[0],
         "urgent_model": names[1],
-        "preset": preset,
+        "preset": params.name,
         "backend": backend,
         "arrivals": list(found.arrivals),
         "alone": {"long": found.long, "urgent": found.urgent},
@@ -35,7 +35,7 @@ def urgent_fields(found: "UrgentRun", names: tuple[str, str], preset: str, backe
     }
 
 
-def _fields(together: "Together") -> dict[str, Any]:
+def _fields(together: Together) -> dict[str, Any]:
     return {
         "long": together.long,
         "urgent": list(together.urgent),
@@ -44,20 +44,18 @@ def _fields(together: "Together") -> dict[str, Any]:
     }
 
 
-def urgent_tables(found: "UrgentRun", names: tuple[str, str], preset: str, backend: str) -> Group:
+def urgent_tables(found: UrgentRun, names: tuple[str, str], params: SocParams, backend: str) -> Group:
     """Return the report for a terminal."""
-    from caesura.scenario.outcome import Outcome  # drawn where scenarios are
-    from caesura.scenario.outcome_chart import outcome_chart
-
-    head = line(f"{names[0]} on {preset} ({backend}), {names[1]} is more urgent: {_arrivals(found.arrivals)}", "bold")
+    urgent = f"{names[1]} is more urgent: {_arrivals(found.arrivals)}"
+    head = line(f"{names[0]} on {params.name} ({backend}), {urgent}", "bold")
     alone = {"run": "alone", "urgent": found.urgent, "urgent_ratio": 1.0, "long": found.long, "long_ratio": 1.0}
     rows = [alone | {"switches": 0}, _row("without preemption", found, found.waiting)]
     rows.append(_row("with preemption", found, found.preempting))
-    engines = 1 + max(int(span.track[0].split()[1]) for span in found.preempting.spans if span.track[1] == "executor")
-    drawn = Outcome(engines, 1, timeline=list(found.preempting.spans))
+    drawn = Outcome(params.engines, 1, timeline=list(found.preempting.spans))
     equal = "equal to those of the models alone" if found.equal else "NOT those of the models alone"
     stayed, most = len(found.arrivals) - found.preempting.switches, len(found.arrivals)
-    waited = [line(f"it was cheaper to wait than to switch at {stayed} of {most} arrivals")] if stayed > 0 else []
+    why = "a switch would not have paid, or it had given way already"
+    waited = [line(f"the long model went on at {stayed} of {most} arrivals: {why}")] if stayed > 0 else []
     table = ColumnTable("", _COLUMNS, rows).rich()
     return Group(
         head, table, *waited, line(f"outputs: {equal}", "" if found.equal else "bold red"),
@@ -70,7 +68,7 @@ def _arrivals(cycles: tuple[int, ...]) -> str:
     return first if len(cycles) == 1 else f"{first}, and {len(cycles) - 1} times more, each {cycles[1] - cycles[0]:,}"
 
 
-def _row(name: str, found: "UrgentRun", together: "Together") -> dict[str, Any]:
+def _row(name: str, found: UrgentRun, together: Together) -> dict[str, Any]:
     return {
         "run": name,
         "urgent": max(together.urgent),
