@@ -4,8 +4,8 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
+from sim.toolchain.compiled_libraries import Recipe, library
 from sim.toolchain.compilers import CC, Source, compile_all, link
-from sim.toolchain.library_cache import Recipe, library
 from sim.toolchain.stages import Stages
 
 _FLAGS = ("-O2", "-fPIC")

@@ -1,7 +1,7 @@
 """Checks that the numbers in the metadata of an image mean something: none is negative where it counts, none is beyond
 what any device could hold or do, none is NaN.
 
-``image_check`` asks whether tables refer to things that exist; numbers that pass both can be calculated with.
+:mod:`hw.image.check` asks whether tables refer to things that exist; numbers that pass both can be calculated with.
 """
 
 import math

@@ -72,7 +72,7 @@ def is_built(params: SocParams) -> bool:
     """Return whether :func:`open_bus` finds a simulator of the default backend in the cache, so that it opens at
     once."""
     from sim.rtl.native.build import recipe
-    from sim.toolchain.library_cache import is_built as cached
+    from sim.toolchain.compiled_libraries import is_built as cached
 
     def never() -> SimTop:
         raise AssertionError("a design is not made to look for its simulator")

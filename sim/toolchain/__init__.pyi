@@ -1,3 +1,4 @@
+from .compiled_libraries import Files as Files, Recipe as Recipe, library as library
 from .compilers import (
     CC as CC,
     CXX as CXX,
@@ -7,5 +8,4 @@ from .compilers import (
     link as link,
     run_tool as run_tool,
 )
-from .library_cache import Files as Files, Recipe as Recipe, library as library
 from .stages import Stages as Stages

@@ -25,8 +25,8 @@ from hw.image.kernel_attributes import KernelAttributes
 from hw.image.range_image import RangeImage, Stretch
 from sim.c_library import c_library
 from sim.cache_folder import BoundedFolder, ForeignCacheError, cache_dir, read_kept, write_kept
+from sim.toolchain.compiled_libraries import Recipe, library
 from sim.toolchain.compilers import BuildError
-from sim.toolchain.library_cache import Recipe, library
 from sim.toolchain.stages import Stages
 from tests.support.images import copy_image
 from tests.support.networks import DIGITS

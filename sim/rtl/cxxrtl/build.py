@@ -14,8 +14,8 @@ from sim.rtl.compiled import CompiledBus
 from sim.rtl.cxxrtl.partition import partition, register_table
 from sim.rtl.rtlil import cxxrtl_headers, require_yosys, run_yosys, yosys_version
 from sim.rtl.top import SimTop
+from sim.toolchain.compiled_libraries import Files, Recipe, library
 from sim.toolchain.compilers import CXX, BuildError, Source, compile_all, link, tool_environment
-from sim.toolchain.library_cache import Files, Recipe, library
 from sim.toolchain.stages import Stages
 
 FOLDER = Path(__file__).parent

@@ -10,8 +10,8 @@ from hw.contract.params import SocParams
 from sim.rtl import native
 from sim.rtl.compiled import CompiledBus
 from sim.rtl.top import SimTop
+from sim.toolchain.compiled_libraries import Files, Recipe, library
 from sim.toolchain.compilers import CC, BuildError, Source, compile_all, link
-from sim.toolchain.library_cache import Files, Recipe, library
 from sim.toolchain.stages import Stages
 
 #: Linked against nothing: what C needs is in the process that loads the library. With any standard library zig first

@@ -112,7 +112,7 @@ class Expressions:
 
     # -- operations ------------------------------------------------------------------------------------------
     def operation(self, node: Node) -> str:
-        """Return the value of ``node``; not for those that :mod:`sim.rtl.native.statements` writes as statements."""
+        """Return the value of ``node``; not for those that :mod:`sim.rtl.native.operations` writes as statements."""
         return getattr(self, f"_{node.op}")(node)
 
     def _operands(self, node: Node) -> list[str]:

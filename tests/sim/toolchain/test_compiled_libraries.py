@@ -6,15 +6,15 @@ import time
 
 import pytest
 
-from sim.toolchain import compilers, library_cache, stages
-from sim.toolchain.library_cache import Recipe, intact, library
+from sim.toolchain import compiled_libraries, compilers, stages
+from sim.toolchain.compiled_libraries import Recipe, intact, library
 from sim.toolchain.stages import Stages
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     root = tmp_path / "cache"
-    for module in (library_cache, stages, compilers):
+    for module in (compiled_libraries, stages, compilers):
         monkeypatch.setattr(module, "cache_dir", lambda: root)
     return root
 
@@ -154,11 +154,11 @@ def test_stages_tell_the_time_of_the_last_run_scaled_by_size(capfd):
             time.sleep(0.6)
         return capfd.readouterr().err
 
-    library_cache.cache_dir().mkdir()
+    compiled_libraries.cache_dir().mkdir()
     assert "simulator: cutting, 0 s of about 77 s" in run(10)
     assert "simulator: cutting, 0 s of about 2 s" in run(33)
     assert "simulator: cutting, 0 s of about 77 s" in run(1000)
-    (library_cache.cache_dir() / stages.DURATIONS).write_text("{")
+    (compiled_libraries.cache_dir() / stages.DURATIONS).write_text("{")
     assert "of about 77 s" in run(10)
 
 
