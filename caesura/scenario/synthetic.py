@@ -173,7 +173,7 @@ class SyntheticExecutor:
     def think(self) -> None:
         """Decide in no time."""
 
-    def room(self) -> bool:
+    def room(self, chain: LayerChain) -> bool:
         """Return whether the loader has nothing to do, or something would go ahead of all that it has: what is placed
         on arrival, or more urgent."""
         backlog = self._machine.backlog

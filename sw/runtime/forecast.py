@@ -4,7 +4,7 @@ is known.
 Known are the estimated durations of scheduled layers, corrected by what the hardware's counters measured, and when each
 of them in fact began and ended so far."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -64,7 +64,7 @@ Key = tuple[int, int]  #: request and layer
 
 @dataclass(slots=True)
 class _Entry:
-    engine: int
+    engines: Sequence[int]
     cost: LayerCost
     after: tuple[Key, ...]
     room_after: Key | None = None
@@ -84,9 +84,9 @@ class _Entry:
 
 class Forecast:
     """Holds layers that are scheduled and have not ended, in the order of scheduling: one path for memory access,
-    ``engines`` that compute, ``memory`` bytes on chip. ``slots`` bounds the jobs of an engine that have begun to load
-    and not ended; None for any number. With ``partial`` loads begin before all of their room is free. ``resident`` is
-    the bytes on chip that are taken whatever is scheduled."""
+    ``engines`` that compute, each layer on one or several, ``memory`` bytes on chip. ``slots`` bounds the jobs of an
+    engine that have begun to load and not ended; None for any number. With ``partial`` loads begin before all of their
+    room is free. ``resident`` is the bytes on chip that are taken whatever is scheduled."""
 
     def __init__(self, engines: int, memory: int, slots: int | None = None, partial: bool = False) -> None:
         self._memory, self._slots, self._partial = memory, slots, partial
@@ -101,15 +101,15 @@ class Forecast:
     def add(
         self,
         key: Key,
-        engine: int,
+        engines: Sequence[int],
         cost: LayerCost,
         after: Iterable[Key] = (),
         room_after: Key | None = None,
         now: float = 0.0,
     ) -> None:
-        """Add ``key``, which is scheduled ``now`` behind all others, to compute when the layers ``after`` have ended.
-        ``room_after`` is the layer whose end gives it the place of its weights."""
-        self._entries[key] = _Entry(engine, cost, tuple(after), room_after, now)
+        """Add ``key``, which is scheduled ``now`` behind all others, to compute on all of ``engines`` when the layers
+        ``after`` have ended. ``room_after`` is the layer whose end gives it the place of its weights."""
+        self._entries[key] = _Entry(engines, cost, tuple(after), room_after, now)
 
     def drop(self, key: Key) -> None:
         """Remove a layer that was scheduled and will not run."""
@@ -142,12 +142,12 @@ class Forecast:
 
     def ended(self, key: Key, time: float) -> None:
         """Enter the measured time at which a layer ended, and forget the layer."""
-        entry = self._entries.pop(key)
-        self._engine_free[entry.engine] = time
+        for engine in self._entries.pop(key).engines:
+            self._engine_free[engine] = time
 
-    def compute_end(self, engine: int) -> float:
-        """Return when ``engine`` has computed all that is scheduled there, as of the last :meth:`state`."""
-        return self._expected_free[engine]
+    def compute_end(self, engines: Iterable[int]) -> float:
+        """Return when all of ``engines`` have computed all that is scheduled there, as of the last :meth:`state`."""
+        return max(self._expected_free[engine] for engine in engines)
 
     def expected_start(self, key: Key) -> float:
         """Return when compute of ``key`` starts, as of the last :meth:`state`."""
@@ -158,18 +158,23 @@ class Forecast:
         ends = [self._entries[key].expected_end for key in keys if key in self._entries]
         return max(ends) if ends else 0.0
 
-    def slot(self, begin: float) -> float:
-        """Return from when a job that could load from ``begin`` on has a slot, on the engine that has one first, as of
-        the last :meth:`state`."""
+    def slot(self, begin: float, engines: Collection[int] = ()) -> float:
+        """Return from when a job that could load from ``begin`` on has a slot, on each of ``engines``, or without any
+        on the engine that has one first, as of the last :meth:`state`."""
+        if engines:
+            return begin + max(self._slot_wait(engine, 1, 0.0, begin) for engine in engines)
         return begin + min(self._slot_wait(engine, 1, 0.0, begin) for engine in range(len(self._job_ends)))
 
-    def room(self, engine: int, cost: LayerCost, begin: float) -> float:
-        """Return from when a layer on ``engine`` could load in one go and still be loaded as early as it can, if the
+    def room(self, engines: Iterable[int], cost: LayerCost, begin: float) -> float:
+        """Return from when a layer on ``engines`` could load in one go and still be loaded as early as it can, if the
         first of its jobs may begin at ``begin``: each job waits for a slot."""
-        return begin + self._slot_wait(engine, cost.jobs, cost.ahead, begin) if cost.ahead else begin
+        if not cost.ahead:
+            return begin
+        return begin + max(self._slot_wait(engine, cost.jobs, cost.ahead, begin) for engine in engines)
 
-    def state(self, now: float) -> AcceleratorState:
-        """Return the state at ``now``, all scheduled layers included."""
+    def state(self, now: float, of: Iterable[int] | None = None) -> AcceleratorState:
+        """Return the state at ``now``, all scheduled layers included. Its compute is that of the engines ``of``, by
+        default of all."""
         access, engines = self._access_free, list(self._engine_free)
         self._expected_free = engines
         self._job_ends = [[] for _ in engines]
@@ -183,16 +188,19 @@ class Forecast:
                 access = max(access, now) + left
             if entry.start is None:
                 can_start = loaded - (entry.cost.overlap - entry.cost.streamed)
-                free = engines[entry.engine] + self.turnaround
+                free = max(engines[engine] for engine in entry.engines) + self.turnaround
                 entry.expected_start = max(now, can_start, free, self.ready(entry.after))
             else:
                 entry.expected_start = entry.start
             spent = entry.cost.compute + self.turnaround * (entry.cost.jobs - 1)
-            entry.expected_end = engines[entry.engine] = max(now, entry.expected_start + spent)
+            entry.expected_end = max(now, entry.expected_start + spent)
+            for engine in entry.engines:
+                engines[engine] = entry.expected_end
             self._queue_jobs(entry)
             used += entry.cost.bytes
             releases.append(Release(entry.expected_end, entry.cost.bytes))
-        return self._state(now, min(engines), access, used, releases)
+        first = min(engines if of is None else (engines[engine] for engine in of))
+        return self._state(now, first, access, used, releases)
 
     def _state(self, now: float, end: float, access: float, used: int, releases: list[Release]) -> AcceleratorState:
         return AcceleratorState(now, end, access, self._memory, used, tuple(sorted(releases)), self._partial)
@@ -200,7 +208,8 @@ class Forecast:
     def _queue_jobs(self, entry: _Entry) -> None:
         """Enter the ends of the jobs of a layer, which end one after the other."""
         jobs, each = entry.cost.jobs, entry.cost.compute / entry.cost.jobs
-        self._job_ends[entry.engine] += [entry.expected_end - each * left for left in reversed(range(jobs))]
+        for engine in entry.engines:
+            self._job_ends[engine] += [entry.expected_end - each * left for left in reversed(range(jobs))]
 
     def _slot_wait(self, engine: int, jobs: int, load: float, begin: float) -> float:
         """Return how long ``jobs`` that come next to ``engine`` and can load from ``begin`` on wait for slots."""
@@ -224,4 +233,4 @@ class Forecast:
             end = max((r.time for r in releases), default=now)
             ahead = entry.cost.ahead
             begin = self._state(now, end, access, used, releases).load_end(begin, ahead, entry.cost.bytes) - ahead
-        return max(now, self.room(entry.engine, entry.cost, begin) + entry.cost.ahead)
+        return max(now, self.room(entry.engines, entry.cost, begin) + entry.cost.ahead)

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from sw.driver.queues.interrupt_wait import never
 from sw.runtime.policies.contract import LayerCost
 from sw.runtime.policies.idle_time import Idle
-from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler
+from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, apart
 
 Owner = TypeVar("Owner")
 Layer = TypeVar("Layer")
@@ -23,12 +23,12 @@ class LayerExecutor(Protocol):
         """Return the time."""
         ...
 
-    def room(self) -> bool:
-        """Return whether another layer may be decided on now."""
+    def room(self, chain: LayerChain) -> bool:
+        """Return whether another layer may be decided on now, if it is one of ``chain``."""
         ...
 
     def think(self) -> None:
-        """Let the time of a decision pass."""
+        """Let the time of a decision pass, in which several layers could be next."""
         ...
 
     def take(self, decision: Decision) -> None:
@@ -82,17 +82,29 @@ class LayerRunner(Generic[Owner, Layer]):
     def turn(self, executor: LayerExecutor, interrupted: Callable[[], bool] = never) -> None:
         """Decide on what ``executor`` has room for. Between two decisions it is asked whether the host was
         ``interrupted``; then the rest is for a later turn. Raises ``PolicyFailed``."""
-        while self.scheduler.open_chains and executor.room() and not interrupted():
-            executor.think()
+        while (found := self._next(executor)) is not None and not interrupted():
+            among, choices = found
+            if choices > 1:
+                executor.think()
             for _ in range(self._per_decision):
-                if self.scheduler.open_chains:
+                among = [chain for chain in among if self.steps[chain.number].undecided]
+                if among:
                     begin = time.perf_counter()
-                    decision = self.scheduler.decide(executor.now())
+                    decision = self.scheduler.decide(executor.now(), among)
                     self._seconds.append(time.perf_counter() - begin)
                     self._take(executor, decision)
                     while self.scheduler.committed:
                         self._take(executor, self.scheduler.decide(executor.now()))
             executor.push()
+
+    def _next(self, executor: LayerExecutor) -> tuple[list[LayerChain], int] | None:
+        """Return chains that use the same engines and for which there is room, with how many layers of all chains there
+        could be next; None if there is room for none."""
+        for chains in apart(self.scheduler.open_chains):
+            among = [chain for chain in chains if executor.room(chain)]
+            if among:
+                return among, sum(len(chain.candidates) for chain in chains)
+        return None
 
     def _take(self, executor: LayerExecutor, decision: Decision | None) -> None:
         assert decision is not None
@@ -134,11 +146,11 @@ class StepScheduler(LayerScheduler):
         """Give the step of ``chain`` from the next decision on."""
         self._open[chain.number] = chain
 
-    def decide(self, now: float) -> Decision | None:
+    def decide(self, now: float, among: Sequence[LayerChain] | None = None) -> Decision | None:
         """Return the next step as one layer, or None if all were given."""
         if not self._open:
             return None
-        chain = self._open.pop(next(iter(self._open)))
+        chain = self._open.pop(among[0].number if among else next(iter(self._open)))
         return Decision(chain, 0, 0, _NO_COST, (), _NOT_IDLE, now, 0, 1)
 
     def load_started(self, layer: Decision, time: float) -> None:

@@ -16,7 +16,7 @@ from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
 from sw.runtime.request import Blamed, GroupRun, Request, State, blaming
 from sw.runtime.rules import Rules
-from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, PolicyFailed
+from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, PolicyFailed, apart
 
 
 class PriorityLevel:
@@ -36,8 +36,7 @@ class PriorityLevel:
         self._device, self._rules, self._estimates = device, rules, estimates
         self._measured, self._numbers = measured, numbers
         self._holders: dict[str, list[int | None]] = {}
-        engines = device.params.engines if rules.placed else 1
-        self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
+        self._forecast = Forecast(device.params.engines, device.params.lv2_bytes, device.params.job_slots)
         self._chooses = rules.placed or not rules.whole
         self._scheduler = StepScheduler() if not self._chooses else LayerScheduler(
             rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
@@ -58,7 +57,8 @@ class PriorityLevel:
         self._estimates.add(key, [group.cost for group in groups])
         self._holders[key] = [group.holder for group in groups]
         graph = LayerGraph([group.after or () for group in groups]) if request.model.placed else None
-        chain = LayerChain(number, key, request.arrival, request.priority, request.deadline)
+        engines = frozenset() if self._rules.placed else frozenset(request.model.engines)
+        chain = LayerChain(number, key, request.arrival, request.priority, request.deadline, engines)
         self._layers.open(chain, request, groups, graph)
 
     def close(self, request: Request) -> None:
@@ -118,28 +118,28 @@ class PriorityLevel:
         if not self._rules.whole:
             self._device.bus.advance(self._device.bus.costs.decision)
 
-    def room(self) -> bool:
+    def room(self, chain: LayerChain) -> bool:
         """Return whether there are few enough groups that have not begun to compute, and loaders have come to what is
-        queued."""
+        queued: on the engines of ``chain``, or on all where its layers are placed."""
         if self._rules.at_arrival:
             return True
-        if len(self.groups) - len(self._begun) >= self._rules.ahead:
+        runs = [run for run in self.groups.values() if self._meets(run, chain)]
+        if sum(run.decision.key not in self._begun for run in runs) >= self._rules.ahead:
             return False
-        if (
-            self._rules.placed
-            and len({run.decision.engine for run in self.groups.values()}) < self._device.params.engines
-        ):
+        if self._rules.placed and len({run.decision.engine for run in runs}) < self._device.params.engines:
             return True
-        return not self._waiting and not self._backlog()
+        return not any(self._meets(run, chain) for run in self._waiting) and not self._backlog(chain)
 
-    def _backlog(self) -> bool:
-        """Return whether, on the engines of every open request, there is a queued group that no loader has come to."""
-        waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
-        behind = {e for run in self.groups.values() if waiting.intersection(run.jobs[:1]) for e in self._engines(run)}
-        if self._rules.placed:  # anywhere
-            return bool(behind)
-        opened = [self._layers.steps[chain.number].owner.model for chain in self._scheduler.open_chains]
-        return all(not behind.isdisjoint(model.engines) for model in opened)
+    def _meets(self, run: GroupRun, chain: LayerChain) -> bool:
+        """Return whether ``run`` may use an engine that ``chain`` does."""
+        return not chain.engines or not chain.engines.isdisjoint(run.request.model.engines)
+
+    def _backlog(self, chain: LayerChain) -> bool:
+        """Return whether there is a queued group that no loader has come to, on an engine of ``chain`` or, where its
+        layers are placed, on any."""
+        engines = chain.engines or range(self._device.params.engines)
+        waiting = {job for engine in engines for job in self._device.engines[engine].not_loaded()[1:]}
+        return any(waiting.intersection(run.jobs[:1]) for run in self.groups.values())
 
     def take(self, decision: Decision) -> None:
         """Let a group of jobs wait to be queued."""
@@ -150,23 +150,21 @@ class PriorityLevel:
         self._waiting.append(run)
 
     def push(self) -> None:
-        """Queue jobs in the order of decisions, until a ring is full.
+        """Queue jobs in the order of decisions, on each engine until its ring is full.
 
         A placed group that has to wait, for its ring, for a window that a job on another engine holds, or for more
         engines than a descriptor can name, holds up its own request only: jobs depend on nothing but earlier jobs of
         their request, which are queued already.
         """
-        stuck: set[int] = set()
+        stuck: set[int] = set()  #: requests, or engines
         for run in list(self._waiting):
-            if run.request.number in stuck:
-                continue
-            self._submit(run)
-            if not run.left:
-                self._waiting.remove(run)
-            elif self._rules.placed:
-                stuck.add(run.request.number)
-            else:
-                return
+            held = {run.request.number} if self._rules.placed else set(run.request.model.engines)
+            if stuck.isdisjoint(held):
+                self._submit(run)
+                if not run.left:
+                    self._waiting.remove(run)
+            if run.left:
+                stuck |= held
 
     def _submit(self, run: GroupRun) -> None:
         """Queue as many jobs of ``run`` as there is room for."""
@@ -285,14 +283,19 @@ class PriorityLevel:
     def remaining(self) -> float:
         """Return the cycles until the requests of this level will have ended, as forecast: what is queued has to
         compute, and what is not scheduled yet."""
-        now, engines = self._device.bus.cycle, self._device.params.engines if self._rules.placed else 1
+        now, engines = self._device.bus.cycle, range(self._device.params.engines)
         self._forecast.state(now)
-        queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
-        chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_chains]
+        queued = max(0.0, self._forecast.compute_end(engines) - now)
+        undecided = [
+            [self._estimates.remaining(chain.model, chain.next_layer) for chain in chains]
+            for chains in apart(self._scheduler.open_chains)
+        ]
+        side_by_side = len(engines) if self._rules.placed else 1
+        to_decide = max((max(sum(chains) / side_by_side, *chains) for chains in undecided), default=0.0)
         later = sum(
             reference_duration(r.model.image, step) + r.data.host_cycles(step)
             for r in self.requests
             for step in r.steps[r.step + 1 :]
         )
         on_cpu = max([0, *(r.on_cpu.end - now for r in self.requests if r.on_cpu is not None)])
-        return max(queued + max([0.0, sum(chains) / engines, *chains]), on_cpu) + later
+        return max(queued + to_decide, on_cpu) + later

@@ -3,7 +3,7 @@ the backend."""
 
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sw.runtime.forecast import Estimates, Forecast
@@ -70,21 +70,36 @@ class LayerGraph:
 @dataclass(slots=True)
 class LayerChain:
     """Holds the layers of a model, or of a step of one, that are to be scheduled once, each behind those that it reads.
-    Larger ``priority`` is more urgent."""
+    Larger ``priority`` is more urgent. ``engines``: those that run each layer together; without any, each layer runs
+    on one that a placement policy chooses."""
 
     number: int
     model: str
     arrival: float = 0.0
     priority: int = 0
     deadline: float | None = None
+    engines: frozenset[int] = frozenset()
     scheduled: set[int] = field(default_factory=set)
     candidates: dict[int, int] = field(default_factory=dict)  #: what may come next: decisions that took another layer
     committed: deque[int] = field(default_factory=deque)  #: the rest of a block that was decided on
+
+    def meets(self, other: "LayerChain") -> bool:
+        """Return whether an engine may run layers of both."""
+        return not self.engines or not other.engines or not self.engines.isdisjoint(other.engines)
 
     @property
     def next_layer(self) -> int:
         """Return the first layer that is not scheduled."""
         return min([*self.candidates, *self.committed])
+
+
+def apart(chains: Iterable[LayerChain]) -> list[list[LayerChain]]:
+    """Return ``chains`` in sets of which no two use the same engine: a decision on one leaves the others alone."""
+    sets: list[list[LayerChain]] = []
+    for chain in chains:
+        met = [one for one in sets if any(chain.meets(other) for other in one)]
+        sets = [*(one for one in sets if one not in met), [*(other for one in met for other in one), chain]]
+    return sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,30 +184,33 @@ class LayerScheduler:
         """Schedule no more layers of chain ``number``. Layers already scheduled are the caller's to revoke."""
         self._open.pop(number, None)
 
-    def decide(self, now: float) -> Decision | None:
-        """Return the next layer, or None if all layers of all requests are scheduled. Raises :class:`PolicyFailed`."""
+    def decide(self, now: float, among: Sequence[LayerChain] | None = None) -> Decision | None:
+        """Return the next layer, of one of the open chains ``among`` (default: all), or None if all layers of all
+        requests are scheduled. Raises :class:`PolicyFailed`."""
         if not self._open:
             return None
-        self._deciding = next(iter(self._open.values()))  # on whom a failing policy is to be blamed
+        chains = self.open_chains if among is None else among
+        self._deciding = chains[0]  # on whom a failing policy is to be blamed
         try:
-            return self._decide(now)
+            return self._decide(now, chains)
         except Exception as error:
             raise PolicyFailed(self._deciding, error) from error
 
-    def _decide(self, now: float) -> Decision:
-        state = self._forecast.state(now)
+    def _decide(self, now: float, chains: Sequence[LayerChain]) -> Decision:
+        state = self._forecast.state(now, frozenset().union(*(chain.engines for chain in chains)) or None)
         for chain in self._open.values():
             if chain.committed:
                 layer = chain.committed.popleft()
                 passed = chain.candidates.pop(layer, 0)
                 return self._schedule(state, self._candidate(chain, layer, passed, state.access_start), 1)
-        candidates = self._candidates(state.access_start)
+        candidates = self._candidates(state.access_start, chains)
         chosen = self._order.choose(state, candidates)
         if not isinstance(chosen, Candidate):
             raise TypeError(f"{type(self._order).__name__}.choose must return one of its candidates, not {chosen!r}")
-        for candidate in candidates:
-            self._open[candidate.request].candidates[candidate.layer] += 1
         chain = self._open[chosen.request]
+        for candidate in candidates:
+            if (other := self._open[candidate.request]).meets(chain):
+                other.candidates[candidate.layer] += 1
         passed = chain.candidates.pop(chosen.layer) - 1  # this decision counts for the others only
         block = self._graphs[chain.model].rest_of_block(chosen.layer, chain.scheduled)
         if block:  # it was priced as a whole
@@ -202,8 +220,7 @@ class LayerScheduler:
             chosen = replace(chosen, passed_over=passed)
         return self._schedule(state, chosen, len(candidates))
 
-    def _candidates(self, begin: float) -> list[Candidate]:
-        chains = list(self._open.values())
+    def _candidates(self, begin: float, chains: Sequence[LayerChain]) -> list[Candidate]:
         if self._by_priority:
             top = max(chain.priority for chain in chains)
             chains = [chain for chain in chains if chain.priority == top]
@@ -241,8 +258,9 @@ class LayerScheduler:
             estimates.remaining(model, min([layer, *chain.candidates])),
             passed_over,
             self._forecast.ready((chain.number, i) for i in graph.inputs(layer)),
-            room=self._forecast.slot(max(begin, held, chain.arrival)),
+            room=self._forecast.slot(max(begin, held, chain.arrival), chain.engines),
             following=tuple(layers[other] for other in following),
+            free=self._forecast.compute_end(chain.engines) if chain.engines else None,
         )
 
     def _holder(self, model: str, layer: int) -> tuple[int, ...]:
@@ -264,12 +282,13 @@ class LayerScheduler:
         operator = Operator(chain.number, layer, duration, state.now, chosen.ready)
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
-        end, room = self._forecast.compute_end(engine), self._forecast.room(engine, cost, chosen.room)
+        engines = tuple(chain.engines) or (engine,)
+        end, room = self._forecast.compute_end(engines), self._forecast.room(engines, cost, chosen.room)
         here = state if state.compute_end == end else replace(state, compute_end=end)
         placed = chosen if chosen.room == room else replace(chosen, room=room)
         room_after = next(((chain.number, i) for i in self._holder(chain.model, layer)), None)
         inputs, begin = [(chain.number, i) for i in after], max(state.now, chain.arrival)
-        self._forecast.add(key, engine, cost, inputs, room_after, begin)
+        self._forecast.add(key, engines, cost, inputs, room_after, begin)
         self._forecast.state(state.now)
         start = self._forecast.expected_start(key)
         idle = idle_times(here, placed)

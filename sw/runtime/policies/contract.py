@@ -60,6 +60,8 @@ class Candidate:
     ready: float = 0.0  #: when its inputs will exist
     room: float = 0.0  #: when its model's own part of on-chip memory has room for it, if the model has one
     following: tuple[LayerCost, ...] = ()  #: later layers of the request, at most ``window - 1``
+    #: when all its engines have computed what is scheduled there; None: any engine may take it, see ``compute_end``
+    free: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ def idle_times(state: AcceleratorState, candidate: Candidate) -> Idle:
     if cost.bytes > state.memory_total - state.memory_used:
         begin = state.load_end(begin, cost.load, cost.bytes) - cost.load
     computes = max(begin + cost.load - cost.overlap, candidate.ready)
-    return Idle(max(0.0, computes - max(state.now, state.compute_end)), begin - start)
+    free = state.compute_end if candidate.free is None else candidate.free
+    return Idle(max(0.0, computes - max(state.now, free)), begin - start)
 
 
 class IdleTime(OrderPolicy):

@@ -11,7 +11,7 @@ from sw.runtime.policies import AcceleratorState, Candidate, LayerCost, Release,
 def forecast(*costs, slots=4):
     result = Forecast(1, 1000, slots)
     for number, cost in enumerate(costs):
-        result.add((number, 0), 0, cost)
+        result.add((number, 0), [0], cost)
     return result
 
 
@@ -21,9 +21,9 @@ def test_a_load_waits_until_a_job_that_holds_a_slot_has_ended():
     state = some.state(0)
     assert state.access_free == 40 and some.expected_start((1, 0)) == 110
     assert some.slot(state.access_start) == 110  # the first job holds the fourth slot
-    assert some.room(0, LayerCost(9, 1, jobs=1), 40) == 110
-    assert some.room(0, LayerCost(9, 1, jobs=3), 40) == pytest.approx(130 - 6)  # the third waits until 130
-    assert some.room(0, LayerCost(0, 1, jobs=3), 40) == 40  # nothing to load
+    assert some.room([0], LayerCost(9, 1, jobs=1), 40) == 110
+    assert some.room([0], LayerCost(9, 1, jobs=3), 40) == pytest.approx(130 - 6)  # the third waits until 130
+    assert some.room([0], LayerCost(0, 1, jobs=3), 40) == 40  # nothing to load
     assert forecast(LayerCost(10, 100), three, slots=None).slot(40) == 40
 
 
@@ -56,7 +56,7 @@ STREAMS = LayerCost(load=50, compute=40, bytes=10, overlap=40, streamed=40)
 
 def test_what_a_layer_streams_keeps_memory_access_busy():
     forecast = Forecast(1, 100)
-    forecast.add((0, 0), 0, STREAMS)
+    forecast.add((0, 0), [0], STREAMS)
     state = forecast.state(0)
     assert (state.compute_end, state.access_free) == (50, 50)  # computes from 10 on
     assert idle_times(state, Candidate(1, "m", 0, LayerCost(30, 5))) == (30, 0)
@@ -72,7 +72,7 @@ def test_what_a_layer_streams_keeps_memory_access_busy():
 def test_homes_of_tensors_are_used_memory():
     forecast = Forecast(1, 100)
     forecast.resident = 60
-    forecast.add((0, 0), 0, LayerCost(10, 40, 30))
+    forecast.add((0, 0), [0], LayerCost(10, 40, 30))
     state = forecast.state(0)
     assert (state.memory_total, state.memory_used, state.memory_free) == (100, 90, 10)
     assert state.room_at(10) == 0 and state.room_at(30) == 50
@@ -87,12 +87,12 @@ def test_durations_scale_but_what_is_streamed_stays_a_part_of_the_load():
 def test_partial_loads_begin_where_there_is_some_room():
     whole, partial = (Forecast(1, 100, partial=partial) for partial in (False, True))
     for some in (whole, partial):
-        some.add((0, 0), 0, LayerCost(12, 20, 60))
+        some.add((0, 0), [0], LayerCost(12, 20, 60))
     candidate = Candidate(1, "m", 0, LayerCost(12, 20, 60))
     assert idle_times(whole.state(0), candidate) == (12, 20)  # from 12 to 32 nothing loads
     assert idle_times(partial.state(0), candidate) == (4, 12)  # from 20 to 32
     for some, end in ((whole, 44), (partial, 36)):
-        some.add((1, 0), 0, candidate.cost)
+        some.add((1, 0), [0], candidate.cost)
         assert some.state(0).access_free == end
 
 

@@ -19,7 +19,7 @@ class Paper:
     def now(self):
         return 100.0
 
-    def room(self):
+    def room(self, chain):
         return len(self.taken) < self.places
 
     def think(self):
@@ -35,7 +35,7 @@ class Paper:
 
 def runner(per_decision=1, seconds=None):
     estimates = Estimates({"m": COSTS})
-    scheduler = LayerScheduler(by_name("round_robin"), placement_for("queue_time", [0.0]), Forecast(1, 1000), estimates)
+    scheduler = LayerScheduler(by_name("round_robin"), placement_for("queue_time", [0.0]), Forecast(3, 1000), estimates)
     return LayerRunner(scheduler, [] if seconds is None else seconds, per_decision)
 
 
@@ -55,7 +55,17 @@ def test_an_interrupted_host_decides_later():
     paper, layers = Paper(9), runner()
     layers.open(LayerChain(1, "m"), "owner", COSTS)
     layers.turn(paper, lambda: bool(paper.taken))
-    assert paper.did == ["think", (1, 0), "push"]
+    assert paper.did == [(1, 0), "push"]
+
+
+def test_where_one_layer_could_be_next_nothing_is_decided():
+    """On the engines of its chain; others have a chain of their own, or two that use one engine."""
+    paper, layers = Paper(3), runner()
+    for number, engines in ((1, {0}), (2, {1, 2}), (3, {2})):
+        layers.open(LayerChain(number, "m", engines=frozenset(engines)), number, COSTS)
+    paper.room = lambda chain: sum(decision.chain is chain for decision in paper.taken) < 1
+    layers.turn(paper)
+    assert paper.did == [(1, 0), "push", "think", (2, 0), "push", "think", (3, 0), "push"]
 
 
 def test_a_step_is_over_with_its_last_layer():

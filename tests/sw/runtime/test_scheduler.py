@@ -107,13 +107,13 @@ def test_forecast_follows_what_happened():
 def test_forecast_waits_for_memory():
     forecast = Forecast(1, 100)
     for number in range(3):
-        forecast.add((number, 0), 0, LayerCost(10, 50, 50))
+        forecast.add((number, 0), [0], LayerCost(10, 50, 50))
     assert forecast.state(0).access_free == 70  # the third load begins when the first has computed, at 60
 
 
 def test_forecast_after_a_rollback():
     forecast = Forecast(1, 100)
-    forecast.add((0, 0), 0, LayerCost(10, 50, 50))
+    forecast.add((0, 0), [0], LayerCost(10, 50, 50))
     forecast.load_started((0, 0), 0)
     forecast.load_ended((0, 0), 10)
     forecast.rolled_back((0, 0))
