@@ -59,6 +59,7 @@ class Device:
         self.patience, self.refuse_overdue = queues.patience, queues.refuse_overdue
         self.pause, self.go_on, self.suspend = preemption.pause, preemption.halting.go_on, preemption.suspend
         self.admit, self.resume, self.drop = preemption.admit, preemption.resume, preemption.drop
+        self.divide = preemption.divide
         self.abandon, self.recover, self.settle = preemption.abandon, preemption.recover, preemption.transfers.settle
 
     def close(self) -> None:
@@ -199,6 +200,10 @@ class Device:
         if self.scrubber.foreign(model):  # a dump may be taking it to DRAM
             self.preemption.transfers.settle()
         self.jobs.begin(model)
+
+    def end(self, model: LoadedModel) -> None:
+        """End the inference of ``model``, of which no job is outstanding and none will be queued."""
+        model.end()
 
     def submit(
         self,

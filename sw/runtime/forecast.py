@@ -75,6 +75,14 @@ class _Entry:
     expected_load_end: float = 0.0
     expected_start: float = 0.0
     expected_end: float = 0.0
+    parked: float | None = None  #: since when its request is suspended
+
+    def unpark(self, now: float) -> None:
+        """Go on: what has begun has as much to do as it had."""
+        if self.parked is not None:
+            away, self.parked = now - self.parked, None
+            self.start = None if self.start is None else self.start + away
+            self.load_start = None if self.load_start is None else self.load_start + away
 
     def left_to_stream(self, now: float) -> float:
         """Return the memory access of the layer's compute that is still to come."""
@@ -114,6 +122,18 @@ class Forecast:
     def drop(self, key: Key) -> None:
         """Remove a layer that was scheduled and will not run."""
         self._entries.pop(key, None)
+
+    def park(self, number: int, now: float) -> None:
+        """Leave the layers of request ``number`` out from now on, as it is suspended."""
+        for key, entry in self._entries.items():
+            if key[0] == number:
+                entry.parked = now
+
+    def unpark(self, number: int, now: float) -> None:
+        """Take the layers of request ``number`` in again."""
+        for key, entry in self._entries.items():
+            if key[0] == number:
+                entry.unpark(now)
 
     def load_started(self, key: Key, time: float) -> None:
         """Enter the measured time at which the load of a layer began."""
@@ -181,6 +201,8 @@ class Forecast:
         releases: list[Release] = []
         used = self.resident
         for entry in self._entries.values():
+            if entry.parked is not None:
+                continue
             loaded = self._load_end(entry, now, access, used, releases)
             entry.expected_load_end = loaded
             access = max(access, loaded)

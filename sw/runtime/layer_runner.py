@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from sw.driver.queues.interrupt_wait import never
+from sw.runtime.engine_sets import apart
 from sw.runtime.policies.contract import LayerCost
 from sw.runtime.policies.idle_time import Idle
-from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, apart
+from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler
 
 Owner = TypeVar("Owner")
 Layer = TypeVar("Layer")
@@ -42,10 +43,11 @@ class LayerExecutor(Protocol):
 
 @dataclass(eq=False)
 class OpenStep(Generic[Owner, Layer]):
-    """Is a step of ``owner`` with ``layers`` that have not ended. ``undecided`` of them are still to be decided on,
-    ``running`` ones were."""
+    """Is a step of ``owner``, the ``chain`` of its ``layers``, that has not ended. ``undecided`` of them are still to
+    be decided on, ``running`` ones were."""
 
     owner: Owner
+    chain: LayerChain
     layers: Sequence[Layer]
     undecided: int
     running: int = 0
@@ -66,8 +68,21 @@ class LayerRunner(Generic[Owner, Layer]):
 
     def open(self, chain: LayerChain, owner: Owner, layers: Sequence[Layer], graph: LayerGraph | None = None) -> None:
         """Run the ``layers`` of ``chain`` from now on, for ``owner``."""
-        self.steps[chain.number] = OpenStep(owner, layers, len(layers))
+        self.steps[chain.number] = OpenStep(owner, chain, layers, len(layers))
         self.scheduler.open(chain, graph)
+
+    def park(self, owner: Owner, now: float) -> None:
+        """Decide on no layer of ``owner`` for now; those that were decided on are on no engine."""
+        for step in self._of(owner):
+            self.scheduler.park(step.chain, now)
+
+    def unpark(self, owner: Owner, now: float) -> None:
+        """Go on with ``owner``."""
+        for step in self._of(owner):
+            self.scheduler.unpark(step.chain, now)
+
+    def _of(self, owner: Owner) -> list[OpenStep[Owner, Layer]]:
+        return [step for step in self.steps.values() if step.owner is owner]
 
     def close(self, number: int) -> None:
         """Decide on no more layers of a step."""
@@ -100,7 +115,7 @@ class LayerRunner(Generic[Owner, Layer]):
     def _next(self, executor: LayerExecutor) -> tuple[list[LayerChain], int] | None:
         """Return chains that use the same engines and for which there is room, with how many layers of all chains there
         could be next; None if there is room for none."""
-        for chains in apart(self.scheduler.open_chains):
+        for chains in apart(self.scheduler.open_chains, lambda chain: chain.engines):
             among = [chain for chain in chains if executor.room(chain)]
             if among:
                 return among, sum(len(chain.candidates) for chain in chains)

@@ -10,7 +10,7 @@ from sw.driver import DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
 from sw.driver.errors import SupervisorFault, SupervisorTimeout
 from sw.driver.limits import AFTER_DEADLINE
 from sw.driver.preempt.state_transfer import StateTransfer
-from sw.runtime.priority_level import PriorityLevel
+from sw.runtime.priorities import SuspendedRequests
 from sw.runtime.request import Blamed, DeadlineMissed, Request
 from sw.runtime.waiting_requests import RuntimeState
 
@@ -22,8 +22,8 @@ class Recovery:
     told of a request that failed."""
 
     def __init__(self, state: RuntimeState, end: Callable[[Request, Exception], None]) -> None:
-        self._device, self._priorities, self._waiting, self._log = (
-            state.device, state.priorities, state.waiting, state.log,
+        self._device, self._started, self._priorities, self._waiting, self._log = (
+            state.device, state.started, state.priorities, state.waiting, state.log,
         )  # fmt: skip
         self._end = end
         self._dropped = False  #: jobs of others may have been lost with those of a request
@@ -40,12 +40,12 @@ class Recovery:
         except Blamed as blamed:
             self.fail(blamed.request, blamed.error)
         except DeviceFault as fault:
-            victim = self._priorities.owner_of(fault.record.job_id)
+            victim = self._started.owner_of(fault.record.job_id)
             if victim is None:
                 raise
             self.fail(victim, fault)
         except DeviceTimeout as error:
-            victim = self._user(error.model) or self._priorities.oldest()
+            victim = self._user(error.model) or self._started.oldest()
             if victim is None:
                 raise
             self.fail(victim, error)
@@ -61,9 +61,8 @@ class Recovery:
             if not left:
                 raise
             for request in left:
-                level = self._priorities.level_of(request)
-                if level is not None:
-                    level.drop(request)
+                if request in self._priorities.requests:
+                    self._started.drop(request)
                 self._priorities.ended(request)
                 self._end(request, error.error if isinstance(error, Blamed) else error)
 
@@ -83,18 +82,18 @@ class Recovery:
     def _start_over(self) -> None:
         """Start what was queued behind a dump or restore over, as a job of the driver failed; what was to be restored
         stays suspended."""
-        transferring = self._device.transferring
-        self._device.recover()
+        transferring, engines = self._device.transferring, frozenset(self._device.recover())
         self._dropped = True
-        level, suspensions = self._priorities.top, self._device.suspensions
-        if not transferring or level is None:
+        if not transferring:
             return
-        held = {id(model) for suspension in suspensions for model in suspension.models}
-        kept = [s for s in suspensions if any(r.model in s.models for r in level.requests)]
-        if kept:
-            level.hold(kept[-1])
-        for request in [r for r in level.requests if id(r.model) not in held]:
-            self.restart(request)
+        for suspension in self._device.suspensions:
+            held = [r for r in self._priorities.running if r.model in suspension.models]
+            if held:
+                self._priorities.suspend(held, suspension)
+                self._started.hold(held)
+        for request in self._priorities.running:
+            if self._priorities.engines(request) & engines:
+                self.restart(request)
 
     def _set_back(self, error: SupervisorFault | SupervisorTimeout) -> None:
         """Fail those whose state cannot be moved, or for whom nothing can be cleared: after so many tries, or at once
@@ -109,7 +108,7 @@ class Recovery:
 
     def _restart_robbed(self) -> None:
         """Start those requests over that have lost jobs because an engine was reset."""
-        while (robbed := self._priorities.robbed()) is not None:
+        while (robbed := self._started.robbed()) is not None:
             self.restart(robbed)
         self._dropped = False
 
@@ -118,7 +117,8 @@ class Recovery:
         DRAM has no room start over, so that it can always run."""
         while True:
             try:
-                return self._device.admit(incoming.model, range(self._device.params.engines))
+                engines = sorted(self._priorities.engines(incoming))
+                return self._device.admit(incoming.model, engines, self._priorities.ahead_of(incoming))
             except NotSuspendable as refusal:
                 self.fail_model(refusal)
             except OutOfMemory:
@@ -132,10 +132,10 @@ class Recovery:
             raise refusal
         self.fail(loser, refusal)
 
-    def give_way(self, keep: PriorityLevel | None = None) -> bool:
-        """Let the requests of the most urgent suspended level but ``keep`` start over, as DRAM has no room for what
-        they have on chip. Return False if there is no such level."""
-        suspended = [level for level in self._priorities.suspended if level is not keep]
+    def give_way(self, keep: SuspendedRequests | None = None) -> bool:
+        """Let the most urgent suspended requests but those that ``keep`` has start over, as DRAM has no room for what
+        they have on chip. Return False if there are none."""
+        suspended = [group for group in self._priorities.suspended if group is not keep]
         for request in list(suspended[-1].requests) if suspended else ():
             self.restart(request)
         return bool(suspended)
@@ -154,23 +154,21 @@ class Recovery:
 
     def _drop(self, request: Request) -> bool:
         """Take ``request`` off the engines; return False if it has not started."""
-        level = self._priorities.level_of(request)
-        if level is None:
+        if request not in self._priorities.requests:
             return False
-        level.drop(request)
+        group = self._priorities.group_of(request)
+        self._started.drop(request)
         self._priorities.ended(request)
         self._dropped = True
-        if level.suspension is not None:
-            self._device.drop(level.suspension, request.model)
+        if group is not None:
+            self._device.drop(group.suspension, request.model)
         else:
             self._device.abort(request.model)
         self._log.stops(request, self._device.bus.cycle)
         return True
 
     def shares_engines(self, victim: Request) -> bool:
-        """Return whether others of the level of ``victim`` would lose jobs if the engines that run jobs of it were
-        reset."""
-        level = self._priorities.level_of(victim)
+        """Return whether others would lose jobs if the engines that run jobs of ``victim`` were reset."""
         users: dict[int, set[int]] = {}
         for job in self._device.outstanding:
             users.setdefault(job.engine, set()).add(id(job.model))
@@ -180,7 +178,7 @@ class Recovery:
             if more == hit:
                 break
             hit = more
-        return level is not None and any(id(r.model) in hit and r is not victim for r in level.requests)
+        return any(id(r.model) in hit and r is not victim for r in self._priorities.running)
 
     # -- deadlines -------------------------------------------------------------------------------------------
     def next_deadline(self) -> int | None:
@@ -203,9 +201,9 @@ class Recovery:
         """End ``request``, at once if none loses by it. Where jobs of others stand on its engines nothing more is
         queued for it, and it ends with the last of its jobs there; if these take too long, the others start over."""
         error = request.miss(self._device.bus.cycle)
-        level = self._priorities.level_of(request)
-        if level is not None and self._device.bus.cycle <= _last(error) and self.shares_engines(request):
-            level.close(request)
+        running = request in self._priorities.running
+        if running and self._device.bus.cycle <= _last(error) and self.shares_engines(request):
+            self._started.close(request)
         else:
             self.fail(request, error)
 

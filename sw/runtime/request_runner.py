@@ -2,25 +2,24 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import count
 from typing import Self
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
 from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime import reference
+from sw.runtime.engine_changes import EngineChanges
 from sw.runtime.forecast import Estimates
-from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
 from sw.runtime.model_data import ModelData
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.priorities import Priorities
-from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import GroupRun, Inputs, Request, State, blaming
 from sw.runtime.request_steps import RequestSteps
 from sw.runtime.rules import Rules
 from sw.runtime.spans import RunSpan, SpanLog
+from sw.runtime.started_requests import StartedRequests
 from sw.runtime.switching import Switching
 from sw.runtime.waiting_requests import RequestSource, RuntimeState, WaitingRequests
 
@@ -45,17 +44,17 @@ class RequestRunner:
         self._requests: deque[Request] = deque(maxlen=history)
         self._groups: deque[GroupRun] = deque(maxlen=history)
         self._submitted = count()
-        new_level = partial(PriorityLevel, device, rules, Estimates({}, gain), self.measured, count(1))
-        self._priorities = priorities = Priorities(new_level, rules)
+        self._started = StartedRequests(device, rules, Estimates({}, gain), self.measured, count(1))
+        self._priorities = priorities = Priorities(device, self._started, rules)
         self._unfinished = 0  #: requests
         self._in_turn = self._closed = False
         self._log = SpanLog(history)
         self._switching = Switching(mechanism, gain)
         self._waiting = WaitingRequests(device, rules, priorities, self._switching)
-        state = RuntimeState(device, rules, priorities, self._switching, self._waiting, self._log)
+        state = RuntimeState(device, rules, self._started, priorities, self._switching, self._waiting, self._log)
         self._recovery = Recovery(state, self._end)
         self._steps = RequestSteps(state, self._groups, self._recovery, self._end)
-        self._changes = LevelChanges(state, self._recovery, self._steps)
+        self._changes = EngineChanges(state, self._recovery, self._steps)
 
     @property
     def requests(self) -> list[Request]:
@@ -119,7 +118,7 @@ class RequestRunner:
         """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are
         left in it."""
         self._waiting.serve(source)
-        while self._waiting or self._priorities:
+        while self._waiting or self._started.requests or self._priorities.suspended:
             self.step()
         self._waiting.serve(None)
         self._recovery.guarded(self.device.settle)  # the last completions of restores belong to the spans
@@ -151,8 +150,7 @@ class RequestRunner:
             if request.state is State.WAITING:
                 self._end(request)
                 return
-            for level in self._priorities:
-                level.close(request)
+            self._started.close(request)
             self._steps.advance_all()
 
     # -- starting --------------------------------------------------------------------------------------------
@@ -163,12 +161,11 @@ class RequestRunner:
         self._changes.turn()
         while (request := self._waiting.startable()) is not None:
             self._start(request)
-        if (top := self._priorities.top) is not None:
-            top.turn(self._interrupted)
+        self._started.turn(self._interrupted)
 
     def _start(self, request: Request) -> None:
         with blaming(request):  # it may make policies
-            level = self._priorities.level_for(request)
+            self._started.prepare()
         begin = max(request.arrival, self.device.bus.cycle)
         self._waiting.discard(request)
         try:
@@ -191,7 +188,7 @@ class RequestRunner:
         for other in others:
             other.alone = False
         self._log.runs([request], begin)
-        level.requests.append(request)
+        self._started.requests.append(request)
         self._steps.enter(request)
 
     def _make_way(self, request: Request) -> None:
@@ -209,6 +206,7 @@ class RequestRunner:
         self._log.stops(request, max((result.end for result in request.results), default=self.device.bus.cycle))
         request.end(self.device.bus.cycle, error)
         request.model.users.remove(request.name)
+        self.device.end(request.model)
         self._switching.forget(request)
         self._switching.reconsider()
         self._unfinished -= 1
@@ -246,8 +244,7 @@ class RequestRunner:
             self._steps.advance_all()
         elif not self.device.outstanding:
             self._steps.advance_all()  # what ended together with a fault has not been looked at
-            top = self._priorities.top
-            if ahead and (top is None or all(request.on_cpu is not None for request in top.requests)):
+            if ahead and self._changes.idle():
                 self.device.bus.advance(min(ahead))
         else:
             self._wait_for_jobs(ahead)
@@ -257,13 +254,12 @@ class RequestRunner:
         for request in self._priorities.requests:
             if request.on_cpu is not None:
                 self.device.bus.advance(request.on_cpu.end - self.device.bus.cycle)
-        jobs = [job for level in self._priorities for run in level.groups.values() for job in run.jobs]
+        jobs = [job for run in self._started.groups.values() for job in run.jobs]
         self.device.collect(jobs, self._rules.limit)
         self._steps.advance_all()
 
     def _wait_for_jobs(self, ahead: list[int]) -> None:
-        top = self._priorities.top
-        ticks = [_TICK] if top is not None and top.starved and not self._rules.at_arrival else []
+        ticks = [_TICK] if self._started.starved and not self._rules.at_arrival else []
         patience = self.device.patience()
         if self.device.poll(min([LOOK_AFTER if patience is None else patience, *ahead, *ticks]), self._changes.due):
             self._steps.advance_all()

@@ -50,7 +50,7 @@ class RequestSteps:
         self, state: RuntimeState, groups: deque[GroupRun], recovery: Recovery,
         end: Callable[[Request, Exception | None], None],
     ) -> None:  # fmt: skip
-        self._priorities, self._cpu = state.priorities, CpuSteps(state.device)
+        self._started, self._priorities, self._cpu = state.started, state.priorities, CpuSteps(state.device)
         self._groups, self._recovery, self._end = groups, recovery, end
 
     def enter(self, request: Request) -> None:
@@ -60,7 +60,7 @@ class RequestSteps:
             if step.kind == "jobs" and step.count:
                 request.groups_ended = 0
                 try:
-                    self._open(request)
+                    self._started.open(request)
                 except Exception as error:
                     self._recovery.fail(request, error)
                 return
@@ -75,34 +75,28 @@ class RequestSteps:
         self._priorities.ended(request)
         self._end(request, None)
 
-    def _open(self, request: Request) -> None:
-        level = self._priorities.level_of(request)
-        assert level is not None
-        level.open(request)
-
     def end_cpu_steps(self) -> None:
         """Go on with requests whose step on the CPU has ended."""
-        for level in self._priorities:
-            for request in self._cpu.ended(level.requests):
-                try:
-                    self._cpu.store(request)
-                except Exception as error:  # the step gave what the model has no place for
-                    self._recovery.fail(request, error)
-                    continue
-                request.step += 1
-                self.enter(request)
+        for request in self._cpu.ended(self._started.requests):
+            try:
+                self._cpu.store(request)
+            except Exception as error:  # the step gave what the model has no place for
+                self._recovery.fail(request, error)
+                continue
+            request.step += 1
+            self.enter(request)
 
     def advance_all(self) -> None:
         """Take what has ended, and go on with requests whose step has."""
-        for level in self._priorities:
-            level.collect()
-            self._groups += level.finished
-            level.finished.clear()
-            while level.failed:
-                request, error = level.failed.pop()
-                if not request.done():
-                    self._recovery.fail(request, error)
-            for request in [r for r in level.requests if r.on_cpu is None and not level.busy(r)]:
-                request.step += 1
-                request.groups_ended = 0
-                self.enter(request)
+        started = self._started
+        started.collect()
+        self._groups += started.finished
+        started.finished.clear()
+        while started.failed:
+            request, error = started.failed.pop()
+            if not request.done():
+                self._recovery.fail(request, error)
+        for request in [r for r in started.requests if r.on_cpu is None and not started.busy(r)]:
+            request.step += 1
+            request.groups_ended = 0
+            self.enter(request)

@@ -3,9 +3,10 @@ the backend."""
 
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sw.runtime.engine_sets import Engines, meet
 from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.policies.contract import AcceleratorState, Candidate, LayerCost, Operator, OrderPolicy, PlacementPolicy
 from sw.runtime.policies.idle_time import Idle, idle_times
@@ -78,28 +79,20 @@ class LayerChain:
     arrival: float = 0.0
     priority: int = 0
     deadline: float | None = None
-    engines: frozenset[int] = frozenset()
+    engines: Engines = frozenset()
     scheduled: set[int] = field(default_factory=set)
     candidates: dict[int, int] = field(default_factory=dict)  #: what may come next: decisions that took another layer
     committed: deque[int] = field(default_factory=deque)  #: the rest of a block that was decided on
+    parked: bool = False  #: no layer is next, as its request is suspended
 
     def meets(self, other: "LayerChain") -> bool:
         """Return whether an engine may run layers of both."""
-        return not self.engines or not other.engines or not self.engines.isdisjoint(other.engines)
+        return meet(self.engines, other.engines)
 
     @property
     def next_layer(self) -> int:
         """Return the first layer that is not scheduled."""
         return min([*self.candidates, *self.committed])
-
-
-def apart(chains: Iterable[LayerChain]) -> list[list[LayerChain]]:
-    """Return ``chains`` in sets of which no two use the same engine: a decision on one leaves the others alone."""
-    sets: list[list[LayerChain]] = []
-    for chain in chains:
-        met = [one for one in sets if any(chain.meets(other) for other in one)]
-        sets = [*(one for one in sets if one not in met), [*(other for one in met for other in one), chain]]
-    return sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +157,8 @@ class LayerScheduler:
 
     @property
     def open_chains(self) -> list[LayerChain]:
-        """Return the chains with layers that are not scheduled, in order of arrival."""
-        return list(self._open.values())
+        """Return the chains with layers that are not scheduled, in order of arrival, without those that are parked."""
+        return [chain for chain in self._open.values() if not chain.parked]
 
     def open(self, chain: LayerChain, graph: LayerGraph | None = None) -> None:
         """Take ``request`` into account from the next decision on. ``graph`` says what the layers of its model read, if
@@ -178,7 +171,17 @@ class LayerScheduler:
     @property
     def committed(self) -> bool:
         """Return whether the latest decision took several layers, not all of which have been given."""
-        return any(chain.committed for chain in self._open.values())
+        return any(chain.committed for chain in self.open_chains)
+
+    def park(self, chain: LayerChain, now: float) -> None:
+        """Schedule no layer of ``chain`` for now; those that were are on no engine."""
+        self._forecast.park(chain.number, now)
+        chain.parked = True
+
+    def unpark(self, chain: LayerChain, now: float) -> None:
+        """Go on with ``chain``."""
+        self._forecast.unpark(chain.number, now)
+        chain.parked = False
 
     def cancel(self, number: int) -> None:
         """Schedule no more layers of chain ``number``. Layers already scheduled are the caller's to revoke."""
@@ -187,9 +190,9 @@ class LayerScheduler:
     def decide(self, now: float, among: Sequence[LayerChain] | None = None) -> Decision | None:
         """Return the next layer, of one of the open chains ``among`` (default: all), or None if all layers of all
         requests are scheduled. Raises :class:`PolicyFailed`."""
-        if not self._open:
-            return None
         chains = self.open_chains if among is None else among
+        if not chains:
+            return None
         self._deciding = chains[0]  # on whom a failing policy is to be blamed
         try:
             return self._decide(now, chains)
@@ -198,7 +201,7 @@ class LayerScheduler:
 
     def _decide(self, now: float, chains: Sequence[LayerChain]) -> Decision:
         state = self._forecast.state(now, frozenset().union(*(chain.engines for chain in chains)) or None)
-        for chain in self._open.values():
+        for chain in self.open_chains:
             if chain.committed:
                 layer = chain.committed.popleft()
                 passed = chain.candidates.pop(layer, 0)

@@ -62,12 +62,11 @@ class Switching:
         return choice
 
     def foreseen(
-        self, waiting: Iterable[Request], now: int, priority: int, situation: Callable[[Request], Situation]
+        self, waiting: Iterable[Request], now: int, situation: Callable[[Request], Situation]
     ) -> tuple[Request, int] | None:
-        """Return the next announced one of ``waiting`` requests that is more urgent than ``priority``, and the cycle at
-        which to begin the switch to it. ``situation`` is the one in which a request would arrive now."""
-        later = [r for r in waiting if r.announced and r.arrival > now and r.priority > priority]
-        later = [r for r in later if not self.decided(r)]
+        """Return the next announced one of ``waiting`` requests, for each of which others are to be stopped, and the
+        cycle at which to begin the switch to it. ``situation`` is the one in which a request would arrive now."""
+        later = [r for r in waiting if r.announced and r.arrival > now and not self.decided(r)]
         if not later:
             return None
         request = min(later, key=lambda r: (r.arrival, r.number))

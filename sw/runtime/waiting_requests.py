@@ -11,6 +11,7 @@ from sw.runtime.priorities import Priorities
 from sw.runtime.request import Request
 from sw.runtime.rules import Rules
 from sw.runtime.spans import SpanLog
+from sw.runtime.started_requests import StartedRequests
 from sw.runtime.switching import Switching
 
 
@@ -178,12 +179,8 @@ class WaitingRequests:
                 ready[number] = request
         preemptive = self._rules.preemptive
         if not preemptive:
-            ready = {number: r for number, r in ready.items() if not self._priorities.displaces(r.model)}
+            ready = {number: r for number, r in ready.items() if self._priorities.may_start(r, self._known_until)}
         return sorted(ready.values(), key=lambda r: (-r.priority if preemptive else 0, r.arrival, r.number))
-
-    def most_urgent(self) -> int | None:
-        """Return the highest priority among those that have arrived, or None if there are none."""
-        return max((request.priority for request in self.arrived()), default=None)
 
     def startable(self) -> Request | None:
         """Return the next request to start now."""
@@ -208,11 +205,12 @@ class WaitingRequests:
 
 @dataclass(frozen=True)
 class RuntimeState:
-    """Holds what the parts of one run time work on: requests that have started (``priorities``) and ``waiting`` ones,
-    switches between them, and the log of what has happened."""
+    """Holds what the parts of one run time work on: requests that have ``started`` (and their ``priorities``) and
+    ``waiting`` ones, switches between them, and the log of what has happened."""
 
     device: Device
     rules: Rules
+    started: StartedRequests
     priorities: Priorities
     switching: Switching
     waiting: WaitingRequests

@@ -45,6 +45,7 @@ class LoadedModel:
         self._edges = EdgeWaits(image.meta.parts)
         self._layers: dict[int, int] = {}  #: of a placed model: engine by layer, of those queued in this inference
         self._latest: dict[int, int] = {}  #: likewise: the layer queued last, by engine
+        self._left = 0  #: jobs of this inference that have not ended
         self.users: list[str] = []  #: requests that have not ended, which it may not vanish under
         self.loaded = True  #: its memory is its own: False once it was unloaded
         self._bus = bus
@@ -189,10 +190,24 @@ class LoadedModel:
             signal=events[1],
         )
 
+    @property
+    def in_flight(self) -> bool:
+        """Return whether an inference has begun of which not all jobs have ended, so that its windows hold its data."""
+        return self._left > 0
+
     def begin(self) -> None:
         """Begin an inference: waits for events count from here."""
         self.events.begin()
         self._forget()
+        self._left = len(self.image.meta.jobs)
+
+    def job_ended(self) -> None:
+        """Note that a job of the inference has ended."""
+        self._left = max(0, self._left - 1)
+
+    def end(self) -> None:
+        """End the inference, of which no job will be queued any more."""
+        self._left = 0
 
     def _forget(self) -> None:
         """Forget the queued jobs: no job of this inference has been queued."""
@@ -206,6 +221,7 @@ class LoadedModel:
             if lease is not None:
                 lease.synchronise()
         self._forget()
+        self.end()
 
     def edge_waits(self, index: int, engine: int, ended: Callable[[int], bool]) -> list[tuple[int, int]]:
         """Return the events, as the lease of a placed model counts them, that job ``index`` would have to wait for on

@@ -23,6 +23,7 @@ class ModelJobs:
 
     def __init__(self, queues: JobQueues, scrubber: Scrubber, lv2: WindowPool) -> None:
         self._queues, self.scrubber, self.lv2 = queues, scrubber, lv2
+        self._begun: list[LoadedModel] = []  #: in flight when one of them began last
 
     # -- what is outstanding ---------------------------------------------------------------------------------
     @property
@@ -50,6 +51,11 @@ class ModelJobs:
         """Start an inference of ``model``, whose LV2 bytes nobody uses."""
         self.enter(model)
         model.begin()
+        self._begun = [*self.in_flight(), model]
+
+    def in_flight(self) -> list[LoadedModel]:
+        """Return the models with an inference that has begun and not ended, suspended ones included."""
+        return [model for model in self._begun if model.in_flight]
 
     def enter(self, model: LoadedModel, kept: Sequence[Range] = ()) -> None:
         """Prepare the part of LV2 that ``model`` is about to use. What another tenant left there is cleared, but for
@@ -180,6 +186,7 @@ class ModelJobs:
         if kept is not None and job.point is None:
             self.lv2.put(kept[0], job.model.tenant, kept[1])
         job.retire(completion)
+        job.model.job_ended()
 
     def fault_of(self, job: DeviceJob, record: FaultRecord) -> DeviceFault:
         """Return the fault, which names job, layer and instruction."""

@@ -6,7 +6,7 @@ an engine is paused.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from hw.image import CancelPoint
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
@@ -126,6 +126,15 @@ class Preemption:
         models |= {id(job.model): job.model for queue in jobs.values() for job in queue}
         return Suspension(engines, halts, jobs, list(models.values()), dirty, clean, windows, sent)
 
+    def divide(self, suspended: Suspension, models: Collection[LoadedModel]) -> Suspension:
+        """Make ``models`` a suspended task of their own, out of one of which nothing has left the chip yet. One that
+        has nothing left then ends."""
+        part = suspended.divide(models)
+        self.tasks.add(part)
+        if not suspended.models:
+            self.tasks.discard(suspended)
+        return part
+
     def holds(self, model: LoadedModel) -> bool:
         """Return whether ``model`` is suspended. A restore whose last completion nobody has taken yet is waited for."""
         if self.tasks.hold(model):
@@ -133,8 +142,9 @@ class Preemption:
         return self.tasks.hold(model)
 
     # -- making room -----------------------------------------------------------------------------------------
-    def place(self, model: LoadedModel) -> None:
-        """Choose LV2 windows for ``model`` where they displace least of the suspended tasks."""
+    def place(self, model: LoadedModel, beside: Iterable[LoadedModel] = ()) -> None:
+        """Choose LV2 windows for ``model`` where they displace least of the suspended tasks, and nothing of those
+        ``beside`` which it is to stay."""
         now = model.lv2_parts()
         if not model.movable or not any(length for _, length in now):
             return
@@ -142,22 +152,26 @@ class Preemption:
         params = self._params
         model.move_windows(
             *choose_windows(
-                sizes, params.lv2_bytes, params.lv1_word, taken=self.transfers.running(),
+                sizes, params.lv2_bytes, params.lv1_word,
+                taken=[*self.transfers.running(), *(window for other in beside for window in other.windows())],
                 dirty=self.tasks.dirty(LV2), clean=self.tasks.clean(), prefetched=self.tasks.prefetched(),
                 current=current,
             )
         )  # fmt: skip
 
-    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> StateTransfer | None:
+    def admit(
+        self, model: LoadedModel, engines: Sequence[int] | None = None, beside: Iterable[LoadedModel] = ()
+    ) -> StateTransfer | None:
         """Place ``model`` and queue the dump of what it displaces; its jobs may be submitted at once, behind that.
 
-        ``engines``: those it may run on, by default those that stand for the image's.
+        ``engines``: those it may run on, by default those that stand for the image's. ``beside``: suspended models of
+        which it is to displace nothing in LV2.
         None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next, which may be
         this, where its programs do not fit at once.
         """
         if self.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
-        self.place(model)
+        self.place(model, beside)
         engines = model.engines if engines is None else engines
         with self._whole():
             return self.transfers.make_room(footprint(self._params, model.windows(), engines), engines)
@@ -219,16 +233,16 @@ class Preemption:
     def _requeue(self, suspended: Suspension, engine: int, first: bool) -> None:
         """Queue the first job of a task on ``engine`` again, or all that follow. Jobs that clear memories are queued
         where they are needed."""
-        jobs = suspended.queues[engine]
+        jobs = suspended.queues.get(engine, [])
         for job in jobs[:1] if first else jobs[1:]:
             self._jobs.requeue(job, prologue=job not in suspended.windows)
         self._queues.engines[engine].ring_doorbell()
 
     # -- failure and abandonment -----------------------------------------------------------------------------
-    def recover(self) -> None:
+    def recover(self) -> list[int]:
         """Reset, after a ``SupervisorFault``, the engines that hold supervisor jobs, and those that a job that clears
-        memories has stopped. Every suspended task is as it was, but for copies that were completed; jobs queued behind
-        the failed ones are lost, as after ``Device.abort``."""
+        memories has stopped; return them. Every suspended task is as it was, but for copies that were completed; jobs
+        queued behind the failed ones are lost, as after ``Device.abort``."""
         engines = sorted({*self.supervisor.engines(), *self._jobs.scrubber.faulted})
         # What ends before the reset has to be accounted for, and nothing may begin between the last look and the reset.
         self.halting.rest(engines)
@@ -239,6 +253,7 @@ class Preemption:
             self._queues.reset(e)
         for suspended in self.tasks:
             suspended.jobs_again()
+        return engines
 
     def settle_or_recover(self) -> None:
         """Let a dump or restore that is under way end, or recover from its failure."""

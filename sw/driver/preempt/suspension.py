@@ -4,8 +4,8 @@ ranges of its image what it has on chip (of **Cancellation points**).
 What lies on chip for it stays there until something else needs the place: *dirty ranges* lie on chip, in
 DRAM, or both; *clean* bytes of LV2 and prefetched weight windows only need to be known as lost."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, Op, Segment
 from hw.contract.spaces import Space
@@ -70,6 +70,30 @@ class Suspension:
     def points(self) -> dict[int, CancelPoint]:
         """Return the cancellation point of each engine that halted inside a body."""
         return {e: jobs[0].point for e, jobs in self.queues.items() if jobs and jobs[0].point is not None}
+
+    def divide(self, models: Collection[LoadedModel]) -> "Suspension":
+        """Return what is suspended of ``models`` as a task of its own, which this one does not have any more. Both may
+        continue apart, in any order. Nothing may have left the chip yet."""
+        queues = {e: [job for job in jobs if job.model in models] for e, jobs in self.queues.items()}
+        part = Suspension(
+            *self._standing(models, queues), queues, [model for model in self.models if model in models],
+            [r for r in self.dirty if r.model in models], [r for r in self.clean if r.model in models],
+            {job: window for job, window in self.windows.items() if job.model in models}, self.sent,
+        )  # fmt: skip
+        for model in models:
+            self._forget(model)
+        self.engines, self.halts = self._standing(self.models, self.queues)
+        return part
+
+    def _standing(
+        self, models: Iterable[LoadedModel], queues: dict[int, list[DeviceJob]]
+    ) -> tuple[tuple[int, ...], dict[int, HaltRecord]]:
+        """Return the engines that ``models`` need to go on with what is left of them in ``queues``, and where each of
+        those that were halted stands for them: before a body if the one that has halted is another's."""
+        engines = {e for e, jobs in queues.items() if jobs}.union(*(model.engines for model in models))
+        halts = {e: halt for e, halt in self.halts.items() if e in engines}
+        others = [e for e, halt in halts.items() if halt.in_job and halt.job_id not in {job.id for job in queues[e]}]
+        return tuple(sorted(engines)), halts | {e: replace(halts[e], in_job=False, point=0, pc=0) for e in others}
 
     def jobs_again(self) -> None:
         """Take its jobs back as OFF: the restore ahead of them has failed."""
@@ -137,11 +161,13 @@ class Suspension:
 
     def drop(self, model: LoadedModel) -> None:
         """Give ``model`` up: nothing of it is brought back or queued again."""
-        for e, jobs in self.queues.items():
-            for job in jobs:
-                if job.model is model and job.state is JobState.OFF:
-                    job.state = JobState.LOST
-            self.queues[e] = [job for job in jobs if job.model is not model]
+        for job in (job for jobs in self.queues.values() for job in jobs):
+            if job.model is model and job.state is JobState.OFF:
+                job.state = JobState.LOST
+        self._forget(model)
+
+    def _forget(self, model: LoadedModel) -> None:
+        self.queues = {e: [job for job in jobs if job.model is not model] for e, jobs in self.queues.items()}
         self.windows = {job: window for job, window in self.windows.items() if job.model is not model}
         self.dirty = [r for r in self.dirty if r.model is not model]
         self.clean = [r for r in self.clean if r.model is not model]

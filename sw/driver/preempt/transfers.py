@@ -47,8 +47,9 @@ class Transfers:
         self.operations: deque[StateTransfer] = deque()
 
     def running(self) -> list[Range]:
-        """Return the LV2 windows of models with jobs on engines."""
-        return normalise(w for model in self._jobs.models() for w in model.windows())
+        """Return the LV2 windows of models with jobs on engines, or with data between two of their jobs."""
+        between = [model for model in self._jobs.in_flight() if not self._tasks.hold(model)]
+        return normalise(w for model in [*self._jobs.models(), *between] for w in model.windows())
 
     def settle(self) -> None:
         """Wait until no supervisor job is outstanding; raises ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a

@@ -223,7 +223,7 @@ def test_random_deadlines(seed):
             )
         )  # fmt: skip
     for _ in range(20_000):
-        if not (runtime._waiting or runtime._priorities):
+        if not (runtime._waiting or runtime._started.requests or runtime._priorities.suspended):
             break
         runtime.step()
         if not rng.integers(300):

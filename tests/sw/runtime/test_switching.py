@@ -80,14 +80,15 @@ def _request(number, arrival, priority=1, announced=True):
     return SimpleNamespace(number=number, arrival=arrival, priority=priority, announced=announced, model=MODEL)
 
 
-def test_the_next_announced_and_more_urgent_request_is_foreseen():
+def test_the_next_announced_request_is_foreseen():
     switching = Switching(choose, 1.0)
-    waiting = [_request(0, 9000), _request(1, 7000, priority=0), _request(2, 5000, announced=False), _request(3, 900)]
-    assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) == (waiting[0], 9000 - 2600)
-    assert switching.foreseen(waiting, 1000, 1, lambda request: NOW) is None
+    waiting = [_request(0, 9000), _request(1, 9500), _request(2, 5000, announced=False), _request(3, 900)]
+    assert switching.foreseen(waiting, 1000, lambda request: NOW) == (waiting[0], 9000 - 2600)
+    assert switching.foreseen(waiting[2:], 1000, lambda request: NOW) is None
     assert switching.decide(waiting[0], replace(NOW, notice=8000, remaining=20_000, killable=False)) is Mechanism.DUMP
     assert switching.expected == {0} and switching.decided(waiting[0]) and not switching.decided(waiting[1])
-    assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) is None  # decided on once
+    found = switching.foreseen(waiting, 1000, lambda request: NOW)
+    assert found is not None and found[0] is waiting[1]  # the first was decided on
 
 
 def test_a_refusal_holds_until_a_running_request_has_ended():

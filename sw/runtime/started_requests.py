@@ -1,14 +1,13 @@
-"""Keeps requests of one priority on the device: what is decided for them, queued, loading, running."""
+"""Keeps the requests that have started: what is decided for them, queued, loading, running."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from hw.contract.isa import Segment
-from sw.driver import Device, LoadedModel
-from sw.driver.preempt.state_transfer import StateTransfer
-from sw.driver.preempt.suspension import Suspension
+from sw.driver import Device, HaltRecord, LoadedModel
 from sw.driver.queues.job import JobState
+from sw.runtime.engine_sets import apart
 from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
 from sw.runtime.layer_runner import LayerRunner, StepScheduler
@@ -16,39 +15,58 @@ from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
 from sw.runtime.request import Blamed, GroupRun, Request, State, blaming
 from sw.runtime.rules import Rules
-from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, PolicyFailed, apart
+from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, PolicyFailed
 
 
-class PriorityLevel:
-    """Holds started requests of one priority. ``suspension`` is set while more urgent requests have the engines.
+class StartedRequests:
+    """Holds the requests of one run time that have started. Each uses a set of engines; where no two sets meet, nothing
+    that is decided or queued for one waits for the other. Suspended ones stay, with what was decided for them.
     ``numbers`` gives one for each step of a request, later ones larger."""
 
     def __init__(
-        self, device: Device, rules: Rules, estimates: Estimates, measured: Measurements, numbers: Iterator[int],
-        priority: int,
-    ) -> None:  # fmt: skip
-        self.priority = priority
-        self.suspension: Suspension | None = None
-        self.requests: list[Request] = []  #: started, not ended
+        self, device: Device, rules: Rules, estimates: Estimates, measured: Measurements, numbers: Iterator[int]
+    ) -> None:
+        self.requests: list[Request] = []  #: not ended, in the order in which they started
         self.groups: dict[tuple[int, int], GroupRun] = {}  #: decided on, not ended, in the order of decision
         self.finished: list[GroupRun] = []
         self.failed: list[tuple[Request, Exception]] = []  #: requests to be ended with these errors
         self._device, self._rules, self._estimates = device, rules, estimates
         self._measured, self._numbers = measured, numbers
         self._holders: dict[str, list[int | None]] = {}
-        self._forecast = Forecast(device.params.engines, device.params.lv2_bytes, device.params.job_slots)
         self._chooses = rules.placed or not rules.whole
-        self._scheduler = StepScheduler() if not self._chooses else LayerScheduler(
-            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
-            duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
-        )  # fmt: skip
-        self._layers = LayerRunner[Request, JobGroup](self._scheduler, measured.decision_seconds, rules.per_decision)
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
         self._observed = 0  #: cycle of the latest look at the loaders
-        self._resumed = 0  #: cycle of the latest return to the engines
+        self._resumed: dict[int, int] = {}  #: cycle of the latest return to each engine
+        self._forecast: Forecast
+        self._scheduler: LayerScheduler
+        self._layers: LayerRunner[Request, JobGroup]
 
     # -- requests --------------------------------------------------------------------------------------------
+    def prepare(self) -> None:
+        """Get ready for a request that is about to start. For the first one this makes the policies, which may be the
+        user's and raise anything."""
+        if self.requests:
+            return
+        params, rules = self._device.params, self._rules
+        self._holders.clear()
+        self._forecast = Forecast(params.engines, params.lv2_bytes, params.job_slots)
+        self._scheduler = StepScheduler() if not self._chooses else LayerScheduler(
+            rules.order(), rules.placement(), self._forecast, self._estimates, holders=self._holders,
+            duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
+        )  # fmt: skip
+        self._layers = LayerRunner(self._scheduler, self._measured.decision_seconds, rules.per_decision)
+
+    def remove(self, request: Request) -> None:
+        """Remove ``request``, of which nothing is queued, if it is here."""
+        self.requests = [other for other in self.requests if other is not request]
+
+    def clear(self) -> None:
+        """Forget all requests, as nothing is on the device any more."""
+        self.requests.clear()
+        self.groups.clear()
+        self._waiting.clear()
+
     def open(self, request: Request) -> None:
         """Schedule the current step of ``request``, which runs on the accelerator, from now on."""
         image = request.model.image
@@ -58,7 +76,8 @@ class PriorityLevel:
         self._holders[key] = [group.holder for group in groups]
         graph = LayerGraph([group.after or () for group in groups]) if request.model.placed else None
         engines = frozenset() if self._rules.placed else frozenset(request.model.engines)
-        chain = LayerChain(number, key, request.arrival, request.priority, request.deadline, engines)
+        parked = request.state is State.SUSPENDED
+        chain = LayerChain(number, key, request.arrival, request.priority, request.deadline, engines, parked=parked)
         self._layers.open(chain, request, groups, graph)
 
     def close(self, request: Request) -> None:
@@ -77,10 +96,18 @@ class PriorityLevel:
         self._waiting = deque(run for run in self._waiting if run.request is not request)
         self._layers.forget(request)
 
-    def robbed(self, request: Request) -> bool:
-        """Return whether jobs of ``request`` that were queued are gone."""
-        runs = [run for run in self.groups.values() if run.request is request]
-        return any(job.state is JobState.LOST for run in runs for job in run.jobs)
+    def robbed(self) -> Request | None:
+        """Return a request that has lost jobs which were queued, or None if there is none."""
+        runs = (run for run in self.groups.values() if any(job.state is JobState.LOST for job in run.jobs))
+        return next((run.request for run in runs), None)
+
+    def owner_of(self, job_id: int) -> Request | None:
+        """Return the request that a job belongs to, or None if it is none of these."""
+        return next((run.request for run in self.groups.values() if run.has(job_id)), None)
+
+    def oldest(self) -> Request | None:
+        """Return the request whose group has been on the engines longest, or None if there is none."""
+        return next((run.request for run in self._running()), None)
 
     def _forget(self, run: GroupRun) -> None:
         del self.groups[run.decision.key]
@@ -95,6 +122,8 @@ class PriorityLevel:
     def turn(self, interrupted: Callable[[], bool]) -> None:
         """Decide on what the loaders can begin with, and queue it as far as there is room. Between two decisions the
         host asks whether it is ``interrupted``; then the rest is for a later turn."""
+        if not self.requests:
+            return
         if not self._rules.whole:
             self._observe()
         self.push()
@@ -106,7 +135,7 @@ class PriorityLevel:
     @property
     def starved(self) -> bool:
         """Return whether there is something to decide on as soon as a loader gets to what is queued."""
-        return bool(self._scheduler.open_chains)
+        return bool(self.requests) and bool(self._scheduler.open_chains)
 
     # -- as executor of the layers that are decided on (``LayerExecutor``) ------------------------------------------
     def now(self) -> float:
@@ -123,16 +152,16 @@ class PriorityLevel:
         queued: on the engines of ``chain``, or on all where its layers are placed."""
         if self._rules.at_arrival:
             return True
-        runs = [run for run in self.groups.values() if self._meets(run, chain)]
+        runs = [run for run in self._running() if run.decision.chain.meets(chain)]
         if sum(run.decision.key not in self._begun for run in runs) >= self._rules.ahead:
             return False
         if self._rules.placed and len({run.decision.engine for run in runs}) < self._device.params.engines:
             return True
-        return not any(self._meets(run, chain) for run in self._waiting) and not self._backlog(chain)
+        return not any(run in self._waiting for run in runs) and not self._backlog(chain)
 
-    def _meets(self, run: GroupRun, chain: LayerChain) -> bool:
-        """Return whether ``run`` may use an engine that ``chain`` does."""
-        return not chain.engines or not chain.engines.isdisjoint(run.request.model.engines)
+    def _running(self) -> list[GroupRun]:
+        """Return the groups of requests that are not suspended, in the order of decision."""
+        return [run for run in self.groups.values() if not run.decision.chain.parked]
 
     def _backlog(self, chain: LayerChain) -> bool:
         """Return whether there is a queued group that no loader has come to, on an engine of ``chain`` or, where its
@@ -157,7 +186,7 @@ class PriorityLevel:
         their request, which are queued already.
         """
         stuck: set[int] = set()  #: requests, or engines
-        for run in list(self._waiting):
+        for run in [run for run in self._waiting if not run.decision.chain.parked]:
             held = {run.request.number} if self._rules.placed else set(run.request.model.engines)
             if stuck.isdisjoint(held):
                 self._submit(run)
@@ -181,11 +210,12 @@ class PriorityLevel:
         """Tell the forecast what has been loaded and what computes, as of now."""
         now = self._device.bus.cycle
         self._forecast.turnaround = self._measured.turnaround
-        models = {id(request.model): request.model for request in self.requests}.values()
+        running = [request for request in self.requests if request.state is State.RUNNING]
+        models = {id(request.model): request.model for request in running}.values()
         self._forecast.resident = sum(model.image.meta.segment_sizes[Segment.LV2] for model in models)
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
         heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
-        for run in self.groups.values():
+        for run in self._running():
             if not run.jobs or run.left:
                 continue
             if not not_loaded.intersection(run.jobs):
@@ -233,27 +263,43 @@ class PriorityLevel:
         run.request.setbacks = 0
 
     # -- preemption ------------------------------------------------------------------------------------------
-    def suspend(self, suspension: Suspension) -> None:
+    def suspend(self, requests: Collection[Request], halts: Iterable[HaltRecord]) -> None:
         """Leave the engines to more urgent requests. What bodies did before they halted counts as compute: completions
         of jobs that continue tell of the rest only. They are taken to have begun when the engine was free for them."""
-        self.collect()
-        self.suspension = suspension
-        for halt in suspension.halts.values():
+        for halt in halts:
             run = next((run for run in self.groups.values() if halt.in_job and run.has(halt.job_id)), None)
             if run is not None:
                 ends = [job.result.end for job in run.jobs if job.result is not None and job.engine == halt.engine]
-                begin = max([run.decided, self._resumed, self._measured.last_end([halt.engine]), *ends])
+                resumed = self._resumed.get(halt.engine, 0)
+                begin = max([run.decided, resumed, self._measured.last_end([halt.engine]), *ends])
                 run.stopped.append(begin)
                 self._measured.computed(halt.engine, halt.cycle - begin)
+        for request in requests:
+            self._layers.park(request, self.now())
+            request.suspend()
 
-    def next_jobs(self) -> list[tuple[LoadedModel, int]]:
-        """Return the next job of each request that is not on an engine, for what it finds in LV2: of a layer that is
-        queued in part the next one, otherwise the first of the table.
+    def resume(self, requests: Collection[Request], engines: Iterable[int], cycle: int) -> None:
+        """Go on with ``requests``, whose stopped jobs are queued again from ``cycle`` on."""
+        self._resumed |= dict.fromkeys(engines, cycle)
+        for request in requests:
+            request.run()
+            self._layers.unpark(request, self.now())
+
+    def hold(self, requests: Collection[Request]) -> None:
+        """Stay suspended, as the restore has failed."""
+        for request in requests:
+            if request.state is State.RUNNING:
+                request.hold()
+                self._layers.park(request, self.now())
+
+    def next_jobs(self, requests: Collection[Request]) -> list[tuple[LoadedModel, int]]:
+        """Return the next job of each of ``requests`` that is not on an engine, for what it finds in LV2: of a layer
+        that is queued in part the next one, otherwise the first of the table.
 
         Also of requests that have others queued: these may end before the engines halt.
         """
         begun = {run.request.number: run.left[0] for run in self.groups.values() if run.jobs and run.left}
-        lefts = [(request, self._jobs_left(request)) for request in self.requests]
+        lefts = [(request, self._jobs_left(request)) for request in requests]
         return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
 
     def _jobs_left(self, request: Request) -> list[int]:
@@ -263,39 +309,26 @@ class PriorityLevel:
         jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
         return [job for job in jobs if job not in known]
 
-    def resume(self) -> tuple[int, StateTransfer | None]:
-        """Go back to the engines, where the level stood. Return the cycle from which its stopped jobs are queued again,
-        and the restore if there is one."""
-        assert self.suspension is not None
-        operation = self._device.resume(self.suspension)
-        self._resumed, self.suspension = self.suspension.announced, None
-        for request in self.requests:
-            request.run()
-        return self._resumed, operation
-
-    def hold(self, suspension: Suspension) -> None:
-        """Stay suspended, as the restore has failed."""
-        self.suspension = suspension
-        for request in self.requests:
-            if request.state is State.RUNNING:
-                request.hold()
-
-    def remaining(self) -> float:
-        """Return the cycles until the requests of this level will have ended, as forecast: what is queued has to
+    def remaining(self, requests: Collection[Request]) -> float:
+        """Return the cycles until ``requests`` will have ended, as forecast: what is queued on their engines has to
         compute, and what is not scheduled yet."""
-        now, engines = self._device.bus.cycle, range(self._device.params.engines)
+        now, everywhere = self._device.bus.cycle, range(self._device.params.engines)
+        engines = everywhere if self._rules.placed else {e for request in requests for e in request.model.engines}
         self._forecast.state(now)
         queued = max(0.0, self._forecast.compute_end(engines) - now)
+        numbers = {number for number, step in self._layers.steps.items() if step.owner in requests}
         undecided = [
             [self._estimates.remaining(chain.model, chain.next_layer) for chain in chains]
-            for chains in apart(self._scheduler.open_chains)
+            for chains in apart(
+                (chain for chain in self._scheduler.open_chains if chain.number in numbers), lambda chain: chain.engines
+            )
         ]
-        side_by_side = len(engines) if self._rules.placed else 1
+        side_by_side = len(everywhere) if self._rules.placed else 1
         to_decide = max((max(sum(chains) / side_by_side, *chains) for chains in undecided), default=0.0)
         later = sum(
             reference_duration(r.model.image, step) + r.data.host_cycles(step)
-            for r in self.requests
+            for r in requests
             for step in r.steps[r.step + 1 :]
         )
-        on_cpu = max([0, *(r.on_cpu.end - now for r in self.requests if r.on_cpu is not None)])
+        on_cpu = max([0, *(r.on_cpu.end - now for r in requests if r.on_cpu is not None)])
         return max(queued + to_decide, on_cpu) + later

@@ -1,0 +1,172 @@
+"""Requests on sets of engines: who uses others is left alone, who shares some waits, and nothing is lost."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from hw.contract.params import preset
+from sw.driver import Device
+from sw.runtime.engine_sets import apart
+from sw.runtime.preemption_mechanism import Mechanism
+from sw.runtime.runtime import Runtime
+from tests.support.fake_soc import FakeSoc
+from tests.support.preempt_images import smashing_image, walking_image
+
+BASE = preset("base")
+X = np.random.default_rng(0).uniform(-60, 60, (1, 8, 8)).astype(np.float32)
+EXPECTED = ((np.clip(np.rint(X / np.float32(0.5)) + 3, -128, 127) - 3) * np.float32(0.5)).reshape(1, 64)
+
+
+def device_of(engines, **options):
+    return Device(FakeSoc(BASE.replace(engines=engines)), **options)
+
+
+def runtime_of(device, rule=Mechanism.DUMP):
+    return Runtime(device, "fcfs", preemptive=True, rule=lambda situation: rule)
+
+
+def walking(device, engines, jobs=6, name="walk"):
+    image = walking_image(device.params, jobs=jobs, name=name, engines=len(engines))
+    return device.load(image, engines)
+
+
+def smashing(device, engines, name="smash", windows=(8192, 8192)):
+    return device.load(smashing_image(device.params, engines=1, name=name, windows=windows), engines)
+
+
+def check(*requests):
+    for request in requests:
+        assert request.error is None
+        np.testing.assert_array_equal(request.outputs["out"], EXPECTED)
+
+
+def first_body(request):
+    return min(result.start for result in request.results)
+
+
+def test_apart():
+    sets = [{0}, {1, 2}, {3}, {2, 4}, {4, 0}]
+    assert apart(map(frozenset, sets), lambda one: one) == [[{3}], [{0}, {1, 2}, {2, 4}, {4, 0}]]
+    assert apart([frozenset({0}), frozenset()], lambda one: one) == [[{0}, set()]]  # none stand for all
+
+
+def test_an_urgent_request_for_a_free_engine_suspends_nobody():
+    """It begins as soon as on an idle device, and pays for no decision."""
+    alone = device_of(2)
+    first = runtime_of(alone).submit(smashing(alone, [1]), X)
+    first.result()
+    device = device_of(2)
+    runtime = runtime_of(device)
+    long = runtime.submit(walking(device, [0]), X)
+    urgent = runtime.submit(smashing(device, [1]), X, priority=1, arrival=device.bus.cycle + 4500)
+    runtime.run_until_done()
+    check(long, urgent)
+    assert long.preempted == 0 and runtime.switches == 0
+    assert first_body(urgent) - urgent.arrival <= first_body(first) - first.arrival + 1200  # an interrupt of the other
+
+
+@pytest.mark.parametrize("rule", [Mechanism.DUMP, Mechanism.KILL])
+def test_an_urgent_request_stops_only_who_is_on_its_engine(rule):
+    device = device_of(3)
+    runtime = runtime_of(device, rule)
+    victim, bystander = runtime.submit(walking(device, [1]), X), runtime.submit(walking(device, [0, 2]), X)
+    urgent = runtime.submit(smashing(device, [1]), X, priority=1, arrival=device.bus.cycle + 4500)
+    runtime.run_until_done()
+    check(victim, bystander, urgent)
+    assert (victim.preempted, bystander.preempted, bystander.repeated) == (1, 0, 0)
+    assert urgent.ended < victim.ended
+
+
+def test_two_urgent_requests_on_two_engines_run_at_once():
+    device = device_of(2)
+    runtime = runtime_of(device)
+    below = [runtime.submit(walking(device, [engine]), X) for engine in range(2)]
+    at = device.bus.cycle + 4500
+    urgent = [runtime.submit(walking(device, [e], name=f"u{e}"), X, priority=1, arrival=at) for e in range(2)]
+    runtime.run_until_done()
+    check(*below, *urgent)
+    assert all(request.preempted == 1 for request in below)
+    spans = [(first_body(request), request.ended) for request in urgent]
+    both = min(end for _, end in spans) - max(begin for begin, _ in spans)
+    assert both > 0.5 * min(end - begin for begin, end in spans)  # small ones: the host starts them in turn
+
+
+def test_a_bystander_whose_body_was_stopped_goes_on_at_once():
+    """A{0} and B{1} are beside C{0,1} when U{1} arrives: C stands on engine 0 as well, so A stops, too."""
+    stopped = 0
+    for phase in range(2500, 12_000, 700):
+        device = device_of(2)
+        runtime = runtime_of(device)
+        a, b = runtime.submit(walking(device, [0], name="A"), X), runtime.submit(walking(device, [1], name="B"), X)
+        c = runtime.submit(walking(device, [0, 1], name="C"), X)
+        at = device.bus.cycle + phase
+        u = runtime.submit(walking(device, [1], jobs=12, name="U"), X, priority=1, arrival=at)
+        runtime.run_until_done()
+        check(a, b, c, u)
+        assert not device.suspensions and not device.outstanding
+        if a.preempted:
+            stopped += 1
+            assert a.ended < u.ended  # it went on beside the urgent one
+    assert stopped
+
+
+def test_a_less_urgent_request_waits_for_those_that_are_suspended_on_its_engines():
+    device = device_of(2)
+    runtime = runtime_of(device)
+    both = runtime.submit(walking(device, [0, 1]), X)
+    start = device.bus.cycle
+    urgent = runtime.submit(walking(device, [1], name="U"), X, priority=1, arrival=start + 4500)
+    late = runtime.submit(walking(device, [0], name="late"), X, arrival=start + 5000)
+    runtime.run_until_done()
+    check(both, urgent, late)
+    assert both.preempted == 1 and late.started > urgent.ended
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_random_sets_of_engines(seed):
+    """Whoever arrives when, on whatever engines and windows: all outputs are right, none waits for ever, and after
+    every turn what is said of requests holds."""
+    print("seed", seed)
+    random = np.random.default_rng(seed)
+    count = int(random.integers(2, 5))
+    device = device_of(count, ring_log2=int(random.integers(2, 5)))
+
+    def some():
+        return [int(e) for e in random.permutation(count)[: random.integers(1, count + 1)]]
+
+    def one():
+        return [int(random.integers(count))]
+
+    models = [walking(device, some(), int(random.integers(4, 8)), f"m{i}") for i in range(5)]
+    models += [smashing(device, one(), f"s{i}", (int(4096 << random.integers(0, 8)),) * 2) for i in range(3)]
+    choices = [Mechanism(name) for name in ("dump", "dump", "dump", "kill", "wait")]
+    runtime = Runtime(
+        device, str(random.choice(["fcfs", "idle_time", "round_robin"])), preemptive=True,
+        rule=lambda situation: choices[random.integers(len(choices))],
+    )  # fmt: skip
+    for _ in range(14):
+        runtime.submit(
+            models[random.integers(len(models))], X, priority=int(random.integers(0, 4)),
+            arrival=int(random.integers(0, 60_000)), announced=bool(random.integers(2)),
+        )  # fmt: skip
+    while runtime._waiting or runtime._started.requests or runtime._priorities.suspended:
+        runtime.step()
+        holds(runtime)
+    runtime.run_until_done()
+    check(*runtime.requests)
+    assert not device.suspensions and not device.outstanding and not device.transferring
+
+
+def holds(runtime):
+    """Assert what is true after every turn."""
+    running, suspended = runtime._priorities.running, runtime._priorities.suspended
+    for a, b in itertools.combinations(running, 2):
+        assert not a.model.overlaps(b.model), "two that run have common bytes of LV2"
+        if not set(a.model.engines).isdisjoint(b.model.engines):
+            assert a.priority == b.priority, "a less urgent one runs on the engine of a more urgent one"
+    for group in suspended:
+        for request in group.requests:
+            assert request not in running and runtime._priorities.group_of(request) is group
+            outstanding = {job.model.number for job in runtime.device.outstanding}
+            assert request.model.number not in outstanding, "a suspended one has jobs on an engine"
