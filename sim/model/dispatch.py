@@ -54,12 +54,13 @@ class DispatchModel:
         self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, wake, READ_PORTS * engine.number)
         self.semaphores = SemaphoreModel(engine.params.semaphores)
         self._depth = engine.params.unit_room
+        self.queues: list[QueueModel] = []
         self.reset()
 
     def reset(self) -> None:
         """Go to the state after a reset of the engine."""
         self.fetch.stop()
-        self.semaphores.clear()
+        self.clear()  # what is on offer at a unit may still be accepted, and is nobody's then
         self.program = ProgramTable(np.empty(0, np.uint8), self._engine.params)
         engine, semaphores = self._engine, self.semaphores
         self.queues = [

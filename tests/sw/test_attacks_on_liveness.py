@@ -232,7 +232,7 @@ def test_a_reload_list_that_never_ends_ends_the_one_that_has_it(backend):
     attack = device.load(Attack("reload", MOST, jobs=6).image(TINY), body_cycles=SHORT)
     beside, urgent = device.load(walking_image(TINY, jobs=6)), device.load(smashing_image(TINY))
     struck = 0
-    for arrival in range(1000, 2800, 300):
+    for arrival in range(700, 1500, 100):
         runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
         now = device.bus.cycle
         low = [runtime.submit(model, X) for model in (attack, beside)]

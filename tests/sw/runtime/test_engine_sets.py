@@ -123,7 +123,7 @@ def test_a_less_urgent_request_waits_for_those_that_are_suspended_on_its_engines
     assert both.preempted == 1 and late.started > urgent.ended
 
 
-@pytest.mark.parametrize("seed", range(400))
+@pytest.mark.parametrize("seed", range(40))
 def test_random_sets_of_engines(seed):
     """Whoever arrives when, on whatever engines and windows: all outputs are right, none waits for ever, and after
     every turn what is said of requests holds."""
