@@ -6,6 +6,7 @@ BENCHES = (
     "preemption",
     "simspeed",
     "scheduling",
+    "tenants",
     "accuracy",
     "modelspeed",
     "order",

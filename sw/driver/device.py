@@ -59,7 +59,7 @@ class Device:
         self.patience, self.refuse_overdue = queues.patience, queues.refuse_overdue
         self.pause, self.go_on, self.suspend = preemption.pause, preemption.halting.go_on, preemption.suspend
         self.admit, self.resume, self.drop = preemption.admit, preemption.resume, preemption.drop
-        self.divide = preemption.divide
+        self.divide, self.has_place, self.place = preemption.divide, preemption.has_place, preemption.place
         self.abandon, self.recover, self.settle = preemption.abandon, preemption.recover, preemption.transfers.settle
 
     def close(self) -> None:

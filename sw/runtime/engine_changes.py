@@ -169,5 +169,6 @@ class EngineChanges:
         notice = max(0, incoming.arrival - now)
         elapsed = now - min((request.started or now for request in victims), default=now)
         return situation(
-            self._device, models, remaining=remaining, elapsed=elapsed, killable=self._rules.may_kill, notice=notice
-        )
+            self._device, models, incoming.model, remaining=remaining, elapsed=elapsed,
+            killable=self._rules.may_kill, notice=notice,
+        )  # fmt: skip

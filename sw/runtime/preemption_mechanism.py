@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from sw.driver import Device, LoadedModel
-from sw.driver.preempt.suspended_tasks import most_dirty
+from sw.runtime.next_stop import displaced, next_stop
 
 
 class Mechanism(enum.Enum):
@@ -62,21 +62,22 @@ _SWITCH_ACCESSES = 40  #: register accesses of one switch, about; the driver sta
 def situation(
     device: Device,
     running: Collection[LoadedModel],
+    incoming: LoadedModel,
     *,
     remaining: float,
     elapsed: float,
     killable: bool = True,
     notice: float = 0.0,
 ) -> Situation:
-    """Return the situation of ``running`` models, which would end by themselves in ``remaining`` cycles and have run
-    for ``elapsed``; the more urgent request arrives in ``notice`` cycles."""
+    """Return the situation of ``running`` models in the way of ``incoming``, which would end by themselves in
+    ``remaining`` cycles and have run for ``elapsed``; the more urgent request arrives in ``notice`` cycles."""
     params, costs = device.params, device.bus.costs
-    intervals = [p.estimated_interval for model in running for p in model.image.meta.cancel_points]
-    moved = min(sum(most_dirty(model) for model in running), params.lv2_bytes)
+    stops = [stop for queue in device.engines if (stop := next_stop(queue, running)) is not None]
+    moved = displaced(stops, incoming, params.lv2_bytes)
     return Situation(
         remaining=remaining,
         elapsed=elapsed,
-        halt=sum(intervals) / len(intervals) / 2 if intervals else remaining,
+        halt=max((stop.cycles for stop in stops), default=0.0),
         dump_bytes=moved,
         restore_bytes=moved,
         bandwidth=params.dram_bytes_per_cycle,

@@ -20,9 +20,9 @@ class SuspendedRequests:
 
 
 class Priorities:
-    """Tells which requests may have the engines that they use. Two requests are in conflict if they use a common engine
-    or common bytes of LV2: then the more urgent one runs, and of equal ones on common engines both by turns. Requests
-    that are not in conflict never wait for each other.
+    """Tells which requests may have the engines that they use, and a place in LV2. Of two on a common engine the more
+    urgent one runs, and equal ones by turns; those on engines of their own, for which LV2 has room, never wait for each
+    other.
 
     ``started``: the requests that have started. ``suspended``: those of them that are suspended, by groups, the most
     urgent and then the latest last.
@@ -63,12 +63,19 @@ class Priorities:
 
     # -- who may run -----------------------------------------------------------------------------------------
     def in_way(self, request: Request) -> list[Request]:
-        """Return the less urgent requests that run and would have to leave their engines for ``request``. There are
-        none if it would have to wait for others anyway."""
+        """Return the less urgent requests that run and would have to be taken off the chip for ``request``: those on
+        its engines, and as many others as LV2 has no room beside. There are none if it would have to wait anyway."""
         if not self._rules.preemptive:
             return []
-        found = [other for other in self._conflicts(request) if other.priority < request.priority]
-        return found if self._free_but_for(request, found) else []
+        engines = self.engines(request)
+        lower = [other for other in self.running if other.priority < request.priority]
+        lower.sort(key=lambda other: (not self.engines(other) & engines, other.priority))
+        victims: list[Request] = []
+        for other in lower:
+            if not self.engines(other) & engines and self._has_place(request, victims):
+                break
+            victims.append(other)
+        return victims if victims and self._free_but_for(request, victims) else []
 
     def may_start(self, request: Request, now: int) -> bool:
         """Return whether ``request`` may start, as far as others go: before its arrival only where nothing runs."""
@@ -77,31 +84,33 @@ class Priorities:
     def _free_but_for(self, request: Request, victims: Collection[Request]) -> bool:
         """Return whether ``request`` could start if ``victims`` did not run. Beside one of its own priority on a common
         engine it may not where others are suspended."""
-        others = [other for other in self._conflicts(request) if other not in victims]
-        if any(other.model.overlaps(request.model) for other in others):
+        if not self._has_place(request, victims):
             return False
         if not self._rules.preemptive:
             return True
         engines = self.engines(request)
-        if any(group.priority >= request.priority and self._in_conflict(request, group) for group in self.suspended):
+        others = [other for other in self.running if self.engines(other) & engines and other not in victims]
+        waiting = [group.priority for group in self.suspended if group.engines & engines]
+        if any(priority >= request.priority for priority in waiting):
             return False
-        crowded = bool(victims) or any(group.engines & engines for group in self.suspended)
+        crowded = bool(victims or waiting)
         return not others or (not crowded and all(other.priority == request.priority for other in others))
+
+    def _has_place(self, request: Request, victims: Collection[Request]) -> bool:
+        return self._device.has_place(request.model, self.beside(request, victims))
+
+    def beside(self, request: Request, victims: Collection[Request] = ()) -> list[LoadedModel]:
+        """Return the models whose bytes of LV2 ``request`` has to leave where they are: of those that run but the
+        ``victims``, and of those that are suspended and go on before ``request`` could be suspended for them."""
+        ahead = [group for group in self.suspended if group.priority >= request.priority]
+        return [
+            *(other.model for other in self.running if other not in victims),
+            *(model for group in ahead for model in group.suspension.models),
+        ]
 
     def _in_conflict(self, request: Request, group: SuspendedRequests) -> bool:
         models = group.suspension.models
         return bool(group.engines & self.engines(request)) or any(model.overlaps(request.model) for model in models)
-
-    def _conflicts(self, request: Request) -> list[Request]:
-        """Return the requests that run and are in conflict with ``request``."""
-        engines, model = self.engines(request), request.model
-        return [other for other in self.running if self.engines(other) & engines or other.model.overlaps(model)]
-
-    def ahead_of(self, request: Request) -> list[LoadedModel]:
-        """Return the suspended models that go on before ``request`` could be suspended for them: it is to leave what
-        they have in LV2 where it is."""
-        ahead = [group for group in self.suspended if group.priority >= request.priority]
-        return [model for group in ahead for model in group.suspension.models]
 
     # -- changes ---------------------------------------------------------------------------------------------
     def suspend(self, requests: list[Request], suspension: Suspension) -> SuspendedRequests:

@@ -118,7 +118,7 @@ class Recovery:
         while True:
             try:
                 engines = sorted(self._priorities.engines(incoming))
-                return self._device.admit(incoming.model, engines, self._priorities.ahead_of(incoming))
+                return self._device.admit(incoming.model, engines, self._priorities.beside(incoming))
             except NotSuspendable as refusal:
                 self.fail_model(refusal)
             except OutOfMemory:

@@ -192,10 +192,13 @@ class RequestRunner:
         self._steps.enter(request)
 
     def _make_way(self, request: Request) -> None:
+        beside = self._priorities.beside(request)
         if self.device.suspensions:
             dump = self._recovery.admit(request)
             self._log.moves(request, dump)
             self._switching.admitted(request, dump, self.device.bus.cycle)
+        elif any(request.model.overlaps(other) for other in beside):
+            self.device.place(request.model, beside)
         # Switched to ahead of its arrival: the engines stand, so there is nothing else to do.
         self.device.bus.advance(max(0, request.arrival - self.device.bus.cycle))
 

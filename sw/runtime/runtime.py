@@ -77,7 +77,8 @@ class Runtime(RequestRunner):
     Parameters
     ----------
     device : as ``caesura.open`` returns it, or its driver
-    preemptive : the most urgent requests suspend all others; one at a time while others are suspended
+    preemptive : more urgent requests suspend less urgent ones that are in their way, on their engines or in LV2; on
+        engines where others are suspended one at a time
     at_arrival : place all layers of a request when it arrives, as queue balancers do
     ahead : layers that may be queued and not have begun to compute, as many as an engine has job slots by default; more
         hide longer loads, fewer react sooner

@@ -7,12 +7,12 @@ _RECOVERY, _STORMS = "sw/runtime/recovery.py", ("storms",)
 RUNTIME = (
     Mutant(
         "U1", "neighbours of a failed request do not start over", _RECOVERY,
-        "while (robbed := self._priorities.robbed()) is not None:", "while (robbed := None) is not None:",
+        "while (robbed := self._started.robbed()) is not None:", "while (robbed := None) is not None:",
         "P3", _STORMS,
     ),
     Mutant(
         "U2", "the oldest request is blamed for a fault", _RECOVERY,
-        "victim = self._priorities.owner_of(fault.record.job_id)", "victim = self._priorities.oldest()",
+        "victim = self._started.owner_of(fault.record.job_id)", "victim = self._started.oldest()",
         "P3", _STORMS,
     ),
     Mutant(
@@ -22,7 +22,7 @@ RUNTIME = (
     ),
     Mutant(
         "U4", "what a failed restore holds starts over as well", _RECOVERY,
-        "kept = [s for s in suspensions if any(r.model in s.models for r in level.requests)]", "kept = []",
+        "held = [r for r in self._priorities.running if r.model in suspension.models]", "held = []",
         "P3", ("faults", "storms"),
     ),
     Mutant(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, Segment
@@ -129,6 +130,16 @@ def choose_windows(
             "that run: suspend these, too, or wait for them"
         )
     return best[2], best[3]
+
+
+@lru_cache(maxsize=1024)
+def fits(sizes: tuple[int, int], lv2_bytes: int, align: int, taken: tuple[Range, ...]) -> bool:
+    """Return whether windows have a place as :func:`choose_windows` chooses one."""
+    try:
+        choose_windows(sizes, lv2_bytes, align, taken=taken)
+    except DriverError:
+        return False
+    return True
 
 
 def _places(

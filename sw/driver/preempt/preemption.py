@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from hw.image import CancelPoint
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
-from sw.driver.memory.placement import choose_windows
-from sw.driver.memory.ranges import LV2, Range, footprint
+from sw.driver.memory.placement import choose_windows, fits
+from sw.driver.memory.ranges import LV2, Range, footprint, normalise
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.halting import Halting, HaltRecord
@@ -142,6 +142,14 @@ class Preemption:
         return self.tasks.hold(model)
 
     # -- making room -----------------------------------------------------------------------------------------
+    def has_place(self, model: LoadedModel, beside: Collection[LoadedModel]) -> bool:
+        """Return whether LV2 has a place for ``model`` where it takes no byte of those ``beside`` it."""
+        if not any(model.overlaps(other) for other in beside):
+            return True
+        (_, first), (_, second) = model.lv2_parts()
+        taken = tuple(normalise(window for other in beside for window in other.windows()))
+        return model.movable and fits((first, second), self._params.lv2_bytes, self._params.lv1_word, taken)
+
     def place(self, model: LoadedModel, beside: Iterable[LoadedModel] = ()) -> None:
         """Choose LV2 windows for ``model`` where they displace least of the suspended tasks, and nothing of those
         ``beside`` which it is to stay."""

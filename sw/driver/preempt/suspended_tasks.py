@@ -120,11 +120,6 @@ def dump_reserve(params: SocParams, models: Sequence[LoadedModel], tasks: Suspen
     return total + (_SLACK + STAGE_BYTES * params.engines if total else 0)
 
 
-def most_dirty(model: LoadedModel) -> int:
-    """Return the most dirty bytes at any point of ``model``, all memories and engines."""
-    return sum(_most_dirty(model.image, e, (Space.LV2, *_PRIVATE)) for e, _ in model.roles)
-
-
 def _most_dirty(image: Image, engine: int, spaces: Sequence[Space]) -> int:
     """Return the most dirty bytes in ``spaces`` at any point of a job of ``engine``, or before one."""
     meta = image.meta

@@ -77,6 +77,11 @@ class EngineQueue:
         return None if self._paused or not self._jobs else self._since
 
     @property
+    def age(self) -> int:
+        """Return for how many cycles the oldest job has been the oldest, as far as is known."""
+        return 0 if self.clock is None else self._bus.cycle - self.clock
+
+    @property
     def behind_barrier(self) -> bool:
         """Return whether the latest job is the first behind a barrier."""
         return self._barrier is not None and self._barrier == self._submitted - 2 and len(self._jobs) == self._queued

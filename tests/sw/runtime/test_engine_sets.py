@@ -170,3 +170,29 @@ def holds(runtime):
             assert request not in running and runtime._priorities.group_of(request) is group
             outstanding = {job.model.number for job in runtime.device.outstanding}
             assert request.model.number not in outstanding, "a suspended one has jobs on an engine"
+
+
+def test_models_for_which_lv2_has_no_window_of_their_own_find_one_at_run_time():
+    """Three that want a third of LV2, loaded beside one that has all of it: they do not wait for each other."""
+    device = device_of(3)
+    half = device.params.lv2_bytes // 2
+    device.load(smashing_image(device.params, engines=1, name="all", windows=(half, half)), [0])
+    models = [smashing(device, [engine], f"s{engine}", (half // 2, half // 8)) for engine in range(3)]
+    assert all(model.windows()[0][0] == 0 for model in models)
+    runtime = Runtime(device)
+    requests = [runtime.submit(model, X) for model in models]
+    runtime.run_until_done()
+    check(*requests)
+    assert len({tuple(model.windows()) for model in models}) == 3
+    assert max(request.started for request in requests) < min(request.ended for request in requests)
+
+
+def test_one_that_needs_the_place_of_others_takes_only_as_many_as_it_must():
+    device = device_of(4)
+    half = device.params.lv2_bytes // 2
+    runtime = runtime_of(device)
+    below = [runtime.submit(smashing(device, [e], f"s{e}", (half // 2, half // 8)), X) for e in range(3)]
+    urgent = runtime.submit(smashing(device, [3], "U", (half, 64)), X, priority=1, arrival=device.bus.cycle + 4500)
+    runtime.run_until_done()
+    check(*below, urgent)
+    assert sum(request.preempted for request in below) == 1 and urgent.ended < max(r.ended for r in below)
