@@ -167,7 +167,7 @@ class Forecast:
 
     def compute_end(self, engines: Iterable[int]) -> float:
         """Return when all of ``engines`` have computed all that is scheduled there, as of the last :meth:`state`."""
-        return max(self._expected_free[engine] for engine in engines)
+        return max((self._expected_free[engine] for engine in engines), default=0.0)
 
     def expected_start(self, key: Key) -> float:
         """Return when compute of ``key`` starts, as of the last :meth:`state`."""

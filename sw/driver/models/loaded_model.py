@@ -145,8 +145,9 @@ class LoadedModel:
         return any(a < d and c < b for a, b in mine for c, d in theirs)
 
     def windows(self) -> list[tuple[int, int]]:
-        """Return the LV2 windows as (first, end)."""
-        return [(base, base + size) for base, size in self.lv2_parts() if size]
+        """Return the LV2 windows as (first, end). A model that the CPU computes whole has none."""
+        parts = self.lv2_parts() if self.image.meta.jobs else []
+        return [(base, base + size) for base, size in parts if size]
 
     def kept_weights(self, job: int) -> tuple[Range, bytes] | None:
         """Return where the weights of ``job`` stay in LV2 for the next inference, and their digest, or None if they do
