@@ -26,7 +26,7 @@ from benchmarks import decisions, kernels_cases
 from benchmarks.accuracy_cases import whole_networks
 from benchmarks.trust.program_campaign import ProgramCampaign
 from benchmarks.workloads import workload
-from compiler import DynamicDimension, compile_model, compile_range
+from compiler import DynamicDimension, Options, compile_model, compile_range
 from hw import Soc
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import preset
@@ -128,6 +128,21 @@ def _scheduling() -> Counts:
     return counts() | {"requests": _REQUESTS, "calls of decisions": deciding()}
 
 
+def _tenants() -> Counts:
+    """Two models on engines of their own, and an urgent request for one of these."""
+    image = compile_model(_small("digits"), _TWO, engines=1, jobs=1, options=Options(lv2_limit=_TWO.lv2_bytes // 4))
+    with ModelBus(_TWO) as bus, caesura.Device(bus) as device:
+        runtime = Runtime(device.driver, preemptive=True, rule=lambda situation: Mechanism.DUMP, history=None)
+        first, second, urgent = (device.driver.load(image, engines=[engine]) for engine in (0, 1, 1))
+        with _host_work() as counts:
+            requests = [runtime.submit(model, _inputs(image)) for model in (first, second)]
+            requests.append(runtime.submit(urgent, _inputs(image), priority=1, arrival=bus.cycle + 3_000))
+            runtime.run_until_done()
+        for request in requests:
+            request.result()
+        return counts() | {"preemptions": runtime.switches, "cycles": bus.cycle}
+
+
 def _accuracy() -> Counts:
     """A recorded run of the model, with data."""
     image = compile_model(_small("digits"), _TINY, jobs=1)
@@ -200,6 +215,7 @@ PROXIES: dict[str, Callable[[], Counts]] = {
     "preemption": _preemption,
     "simspeed": _simspeed,
     "scheduling": _scheduling,
+    "tenants": _tenants,
     "accuracy": _accuracy,
     "modelspeed": _modelspeed,
     "order": _order,

@@ -11,6 +11,7 @@ from sw.runtime.engine_sets import apart
 from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
 from sw.runtime.layer_runner import LayerRunner, StepScheduler
+from sw.runtime.loaders import Loaders
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
 from sw.runtime.request import Blamed, GroupRun, Request, State, blaming
@@ -36,6 +37,7 @@ class StartedRequests:
         self._chooses = rules.placed or not rules.whole
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
+        self._loaders = Loaders(device)
         self._observed = 0  #: cycle of the latest look at the loaders
         self._resumed: dict[int, int] = {}  #: cycle of the latest return to each engine
         self._forecast: Forecast
@@ -124,9 +126,9 @@ class StartedRequests:
         host asks whether it is ``interrupted``; then the rest is for a later turn."""
         if not self.requests:
             return
+        self.push()
         if not self._rules.whole:
             self._observe()
-        self.push()
         try:
             self._layers.turn(self, interrupted)
         except PolicyFailed as failure:
@@ -157,18 +159,13 @@ class StartedRequests:
             return False
         if self._rules.placed and len({run.decision.engine for run in runs}) < self._device.params.engines:
             return True
-        return not any(run in self._waiting for run in runs) and not self._backlog(chain)
+        if any(run in self._waiting for run in runs):
+            return False
+        return self._loaders.has_come_to([job for run in runs for job in run.jobs[:1]], chain.engines or None)
 
     def _running(self) -> list[GroupRun]:
         """Return the groups of requests that are not suspended, in the order of decision."""
         return [run for run in self.groups.values() if not run.decision.chain.parked]
-
-    def _backlog(self, chain: LayerChain) -> bool:
-        """Return whether there is a queued group that no loader has come to, on an engine of ``chain`` or, where its
-        layers are placed, on any."""
-        engines = chain.engines or range(self._device.params.engines)
-        waiting = {job for engine in engines for job in self._device.engines[engine].not_loaded()[1:]}
-        return any(waiting.intersection(run.jobs[:1]) for run in self.groups.values())
 
     def take(self, decision: Decision) -> None:
         """Let a group of jobs wait to be queued."""
@@ -185,6 +182,7 @@ class StartedRequests:
         engines than a descriptor can name, holds up its own request only: jobs depend on nothing but earlier jobs of
         their request, which are queued already.
         """
+        self._loaders.forget()
         stuck: set[int] = set()  #: requests, or engines
         for run in [run for run in self._waiting if not run.decision.chain.parked]:
             held = {run.request.number} if self._rules.placed else set(run.request.model.engines)
@@ -213,7 +211,7 @@ class StartedRequests:
         running = [request for request in self.requests if request.state is State.RUNNING]
         models = {id(request.model): request.model for request in running}.values()
         self._forecast.resident = sum(model.image.meta.segment_sizes[Segment.LV2] for model in models)
-        not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
+        not_loaded = {job for jobs in self._loaders.to_load().values() for job in jobs}
         heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
         for run in self._running():
             if not run.jobs or run.left:
