@@ -1,5 +1,6 @@
 from . import metrics as metrics, reference as reference
 from .forecast import Estimates as Estimates, Forecast as Forecast
+from .layer_graph import LayerGraph as LayerGraph
 from .layer_runner import LayerExecutor as LayerExecutor, LayerRunner as LayerRunner
 from .model_data import InputError as InputError, by_name as by_name, to_array as to_array
 from .preemption_mechanism import Mechanism as Mechanism, Situation as Situation, choose as choose
@@ -16,7 +17,6 @@ from .runtime import Runtime as Runtime
 from .scheduler import (
     Decision as Decision,
     LayerChain as LayerChain,
-    LayerGraph as LayerGraph,
     LayerScheduler as LayerScheduler,
     PolicyFailed as PolicyFailed,
 )

@@ -1,7 +1,7 @@
 """Divides what is scheduled, the layers of a step, into groups. A layer with many jobs goes in groups, so that one
 group loads into the model's ring of weight windows while another computes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hw.image import Image, StepInfo
@@ -42,6 +42,12 @@ def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
             number |= dict.fromkeys(piece, len(groups))
             groups.append(JobGroup(layer, tuple(piece), _cost(image, layer, jobs, piece), max(held, default=None)))
     return groups
+
+
+def first_job(image: Image, steps: Iterable[StepInfo], known: Container[int]) -> int | None:
+    """Return the first job of ``steps``, as they are scheduled, that is not ``known``; None if all are."""
+    jobs = (job for step in steps for group in job_groups(image, step) for job in group.jobs)
+    return next((job for job in jobs if job not in known), None)
 
 
 def whole_step(step: StepInfo) -> JobGroup:

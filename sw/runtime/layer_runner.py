@@ -8,9 +8,10 @@ from typing import Generic, Protocol, TypeVar
 
 from sw.driver.queues.interrupt_wait import never
 from sw.runtime.engine_sets import apart
+from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.policies.contract import LayerCost
 from sw.runtime.policies.idle_time import Idle
-from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler
+from sw.runtime.scheduler import Decision, LayerChain, LayerScheduler
 
 Owner = TypeVar("Owner")
 Layer = TypeVar("Layer")

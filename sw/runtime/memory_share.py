@@ -7,8 +7,14 @@ model can still catch up: fluid fair shares, by the least slack.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sw.runtime.engine_sets import apart
+from sw.runtime.forecast import Estimates
+from sw.runtime.policies.contract import LayerCost
+from sw.runtime.request import GroupRun
+from sw.runtime.scheduler import LayerChain
 
 #: Each further stream of bursts opens rows of the DRAM that others had open; what that takes of the bandwidth, as
 #: measured with eight networks on eight engines.
@@ -42,14 +48,52 @@ def fair_speeds(demands: Sequence[float]) -> list[float]:
     return speeds
 
 
-def may_join(tenant: Tenant, others: Sequence[Tenant]) -> bool:
+def may_join(tenant: Tenant, others: Sequence[Tenant], ready: bool = True) -> bool:
     """Return whether a layer of ``tenant`` may run beside those of ``others``: each that is as urgent as it, or more,
     still ends in time, which is when the longest of all would alone, or its own deadline. The one that has least time
-    to spare always may."""
+    to spare always may; another only when it is ``ready``, which is when its layer before has begun."""
     beside = [other for other in others if other.priority >= tenant.priority]
     longest = max([tenant.left, *(other.left for other in beside)])
     needs = [other.left / max(1.0, min(longest, other.due)) for other in [tenant, *beside]]
     if needs[0] >= max(needs):
         return True
+    if not ready:
+        return False
     speeds = fair_speeds([tenant.demand, *(other.demand for other in beside)])
     return all(speed >= min(1.0, need) for speed, need in zip(speeds[1:], needs[1:], strict=True))
+
+
+class MemoryShares:
+    """Lets layers on engines of their own wait for those of others, by ``estimates``."""
+
+    def __init__(self, estimates: Estimates) -> None:
+        self._estimates = estimates
+
+    def may_join(
+        self, chain: LayerChain, beside: Iterable[LayerChain], running: Sequence[GroupRun],
+        begun: Container[tuple[int, int]], yields: int, now: float,
+    ) -> bool:  # fmt: skip
+        """Return whether the next layer of ``chain`` may run, ``beside`` other chains. ``running``: groups that were
+        decided on and have not ended; some have ``begun``. One that has waited for ``yields`` layers of each set of
+        other engines always may."""
+        sets = apart((other for other in beside if not other.parked), lambda other: other.engines)
+        others = [one for one in sets if not any(other.meets(chain) for other in one)]
+        if not others or chain.yielded >= yields * len(others):
+            return True
+        own = next(one for one in sets if chain in one)
+        layer = self._estimates.layers(chain.model)[chain.next_layer]
+        ready = all(run.decision.key in begun for run in running if run.decision.chain is chain)
+        joining = replace(self._tenant(own, running, now), demand=_demand(layer))
+        return may_join(joining, [self._tenant(one, running, now) for one in others], ready)
+
+    def _tenant(self, chains: Sequence[LayerChain], running: Sequence[GroupRun], now: float) -> Tenant:
+        """Return what uses one set of engines. Its demand is that of the layer that runs there, or 0."""
+        layers = [run.group.cost for run in running if run.decision.chain in chains]
+        left = sum(max(cost.load, cost.compute) for cost in layers)
+        left += sum(self._estimates.remaining(c.model, c.next_layer) for c in chains if c.candidates or c.committed)
+        due = min((c.deadline - now for c in chains if c.deadline is not None), default=math.inf)
+        return Tenant(_demand(layers[0]) if layers else 0.0, left, due, max(chain.priority for chain in chains))
+
+
+def _demand(cost: LayerCost) -> float:
+    return cost.load / max(1.0, cost.load, cost.compute)

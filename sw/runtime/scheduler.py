@@ -3,69 +3,14 @@ the backend."""
 
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sw.runtime.engine_sets import Engines, meet
+from sw.runtime.engine_sets import Engines, apart, meet
 from sw.runtime.forecast import Estimates, Forecast
+from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.policies.contract import AcceleratorState, Candidate, LayerCost, Operator, OrderPolicy, PlacementPolicy
 from sw.runtime.policies.idle_time import Idle, idle_times
-
-
-class LayerGraph:
-    """Knows what layers read. ``inputs``: of each layer the earlier ones whose outputs it reads. ``blocks``: of each
-    layer the number of its block, such as a residual block, or None; layers of a block have neighbouring numbers and
-    are scheduled together."""
-
-    def __init__(self, inputs: Sequence[Sequence[int]], blocks: Sequence[int | None] = ()) -> None:
-        self._inputs = [tuple(earlier) for earlier in inputs]
-        self._consumers: list[list[int]] = [[] for _ in inputs]
-        for layer, earlier in enumerate(self._inputs):
-            for other in set(earlier):
-                self._consumers[other].append(layer)
-        self._blocks = list(blocks) or [None] * len(inputs)
-
-    @classmethod
-    def chain(cls, layers: int) -> "LayerGraph":
-        """Return the graph of so many layers of which each reads the one before it."""
-        return cls([(layer - 1,) if layer else () for layer in range(layers)])
-
-    def inputs(self, layer: int) -> tuple[int, ...]:
-        """Return the earlier layers that ``layer`` reads."""
-        return self._inputs[layer]
-
-    def first(self) -> list[int]:
-        """Return the layers that can be scheduled before any other."""
-        return [layer for layer, earlier in enumerate(self._inputs) if not earlier]
-
-    def freed(self, layer: int, scheduled: Collection[int]) -> list[int]:
-        """Return the layers that can be scheduled now that ``layer``, the latest of those ``scheduled``, is."""
-        return [other for other in self._consumers[layer] if all(each in scheduled for each in self._inputs[other])]
-
-    def following(self, layer: int, scheduled: Collection[int], count: int) -> list[int]:
-        """Return at most ``count`` layers that could be scheduled one after another behind ``layer``, each a reader of
-        the one before it that reads nothing else that is not scheduled."""
-        found: list[int] = []
-        while len(found) < count:
-            last, known = (found or [layer])[-1], {layer, *found}
-            readers = (r for r in self._consumers[last] if all(i in known or i in scheduled for i in self._inputs[r]))
-            following = next(readers, None)
-            if following is None:
-                break
-            found.append(following)
-        return found
-
-    def rest_of_block(self, layer: int, scheduled: Collection[int]) -> list[int]:
-        """Return the layers of the block of ``layer`` that can be scheduled behind it, in order: those that wait for a
-        layer outside come later."""
-        if self._blocks[layer] is None:
-            return []
-        known, found = {layer, *scheduled}, []
-        for other, block in enumerate(self._blocks):
-            if block == self._blocks[layer] and other not in known and known.issuperset(self._inputs[other]):
-                known.add(other)
-                found.append(other)
-        return found
 
 
 @dataclass(slots=True)
@@ -84,6 +29,7 @@ class LayerChain:
     candidates: dict[int, int] = field(default_factory=dict)  #: what may come next: decisions that took another layer
     committed: deque[int] = field(default_factory=deque)  #: the rest of a block that was decided on
     parked: bool = False  #: no layer is next, as its request is suspended
+    yielded: int = 0  #: layers on other engines that began since one of its own did
 
     def meets(self, other: "LayerChain") -> bool:
         """Return whether an engine may run layers of both."""
@@ -172,6 +118,21 @@ class LayerScheduler:
     def committed(self) -> bool:
         """Return whether the latest decision took several layers, not all of which have been given."""
         return any(chain.committed for chain in self.open_chains)
+
+    @property
+    def yields(self) -> int:
+        """Return how often a layer may wait for one on other engines, see ``OrderPolicy``."""
+        return getattr(self._order, "yields", 0)
+
+    def remaining(self, numbers: Container[int], side_by_side: int) -> float:
+        """Return the cycles that layers of these chains take that are not scheduled yet, ``side_by_side`` at a time on
+        engines that several chains use."""
+        chains = [chain for number, chain in self._open.items() if number in numbers and not chain.parked]
+        sums = [
+            [self._estimates.remaining(chain.model, chain.next_layer) for chain in one]
+            for one in apart(chains, lambda chain: chain.engines)
+        ]
+        return max((max(sum(chains) / side_by_side, *chains) for chains in sums), default=0.0)
 
     def park(self, chain: LayerChain, now: float) -> None:
         """Schedule no layer of ``chain`` for now; those that were are on no engine."""

@@ -7,16 +7,17 @@ from contextlib import suppress
 from hw.contract.isa import Segment
 from sw.driver import Device, HaltRecord, LoadedModel
 from sw.driver.queues.job import JobState
-from sw.runtime.engine_sets import apart
 from sw.runtime.forecast import Estimates, Forecast
-from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
+from sw.runtime.job_groups import JobGroup, first_job, reference_duration
+from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.layer_runner import LayerRunner, StepScheduler
 from sw.runtime.loaders import Loaders
 from sw.runtime.measurements import Measurements
+from sw.runtime.memory_share import MemoryShares
 from sw.runtime.reference import longest
 from sw.runtime.request import Blamed, GroupRun, Request, State, blaming
 from sw.runtime.rules import Rules
-from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, PolicyFailed
+from sw.runtime.scheduler import Decision, LayerChain, LayerScheduler, PolicyFailed
 
 
 class StartedRequests:
@@ -37,7 +38,7 @@ class StartedRequests:
         self._chooses = rules.placed or not rules.whole
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
-        self._loaders = Loaders(device)
+        self._loaders, self._shares = Loaders(device), MemoryShares(estimates)
         self._observed = 0  #: cycle of the latest look at the loaders
         self._resumed: dict[int, int] = {}  #: cycle of the latest return to each engine
         self._forecast: Forecast
@@ -161,7 +162,10 @@ class StartedRequests:
             return True
         if any(run in self._waiting for run in runs):
             return False
-        return self._loaders.has_come_to([job for run in runs for job in run.jobs[:1]], chain.engines or None)
+        if not self._loaders.has_come_to([job for run in runs for job in run.jobs[:1]], chain.engines or None):
+            return False
+        beside = [step.chain for step in self._layers.steps.values()]
+        return self._shares.may_join(chain, beside, self._running(), self._begun, self._scheduler.yields, self.now())
 
     def _running(self) -> list[GroupRun]:
         """Return the groups of requests that are not suspended, in the order of decision."""
@@ -174,6 +178,9 @@ class StartedRequests:
         run = GroupRun(step.owner, decision.layer, group, decision, self._device.bus.cycle, deque(group.jobs))
         self.groups[run.decision.key] = run
         self._waiting.append(run)
+        for other in (step.chain for step in self._layers.steps.values()):
+            other.yielded = other.yielded + 1 if not other.meets(decision.chain) else other.yielded
+        decision.chain.yielded = 0
 
     def push(self) -> None:
         """Queue jobs in the order of decisions, on each engine until its ring is full.
@@ -296,16 +303,14 @@ class StartedRequests:
 
         Also of requests that have others queued: these may end before the engines halt.
         """
-        begun = {run.request.number: run.left[0] for run in self.groups.values() if run.jobs and run.left}
-        lefts = [(request, self._jobs_left(request)) for request in requests]
-        return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
+        return [(request.model, job) for request in requests if (job := self._next_job(request)) is not None]
 
-    def _jobs_left(self, request: Request) -> list[int]:
+    def _next_job(self, request: Request) -> int | None:
         runs = [run for run in self.groups.values() if run.request is request]
+        begun = [run.left[0] for run in runs if run.jobs and run.left]
         known = {job for run in runs for job in set(run.group.jobs) - set(run.left)} | {r.job for r in request.results}
         steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
-        jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
-        return [job for job in jobs if job not in known]
+        return begun[-1] if begun else first_job(request.model.image, steps, known)
 
     def remaining(self, requests: Collection[Request]) -> float:
         """Return the cycles until ``requests`` will have ended, as forecast: what is queued on their engines has to
@@ -315,14 +320,7 @@ class StartedRequests:
         self._forecast.state(now)
         queued = max(0.0, self._forecast.compute_end(engines) - now)
         numbers = {number for number, step in self._layers.steps.items() if step.owner in requests}
-        undecided = [
-            [self._estimates.remaining(chain.model, chain.next_layer) for chain in chains]
-            for chains in apart(
-                (chain for chain in self._scheduler.open_chains if chain.number in numbers), lambda chain: chain.engines
-            )
-        ]
-        side_by_side = len(everywhere) if self._rules.placed else 1
-        to_decide = max((max(sum(chains) / side_by_side, *chains) for chains in undecided), default=0.0)
+        to_decide = self._scheduler.remaining(numbers, len(everywhere) if self._rules.placed else 1)
         later = sum(
             reference_duration(r.model.image, step) + r.data.host_cycles(step)
             for r in requests

@@ -124,9 +124,12 @@ class Operator:
 
 
 class OrderPolicy(Protocol):
-    """Decides which layer runs next. ``window`` is how many of each model's next layers it looks at."""
+    """Decides which layer runs next. ``window`` is how many of each model's next layers it looks at. ``yields``: how
+    many layers of each set of other engines may begin while one waits so that the path to memory is free for those that
+    take longer (see :func:`sw.runtime.memory_share.may_join`); 0: it never waits for other engines."""
 
     window: int = 1
+    yields: int = 0
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
         """Return one of ``candidates``; there is at least one. Called each time a scheduled layer starts."""

@@ -43,7 +43,8 @@ class IdleTime(OrderPolicy):
     then that of the oldest request.
 
     ``window > 1`` prices combinations of that many layers and takes the first layer of the best. ``starvation_limit``:
-    how often a layer may be passed over (see :func:`sw.runtime.policies.starvation.guarded`).
+    how often a layer may be passed over (see :func:`sw.runtime.policies.starvation.guarded`), also for those on other
+    engines, so that memory access is not idle in the end because the longest model has lost it to others.
     """
 
     def __init__(self, window: int = 1, starvation_limit: int = 16) -> None:
@@ -52,7 +53,7 @@ class IdleTime(OrderPolicy):
         if starvation_limit < 1:
             raise ValueError(f"starvation_limit must be at least 1, not {starvation_limit}")
         self.window = window
-        self._limit = starvation_limit
+        self.yields = self._limit = starvation_limit
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
         """Return the candidate that the class describes."""
