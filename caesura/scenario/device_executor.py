@@ -14,10 +14,11 @@ from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import CYCLES, Scenario, ScenarioError
 from caesura.views.progress import Progress
+from caesura.views.terminal import say
 from caesura.views.timeline import preemptive_spans
 from sim import Span, cost
 from sw.driver import Device, LoadedModel
-from sw.runtime import GroupRun, Mechanism, Request, Runtime, Session, Situation, durations
+from sw.runtime import GroupRun, Mechanism, Request, Runtime, Session, Situation, durations, turns_taken
 
 _SAMPLES = 2  #: different inputs of each model, used in turn
 
@@ -65,6 +66,9 @@ class DeviceExecutor:
         self.alone: dict[str, Alone] = {}
         self.mismatches: list[str] = []  #: requests whose outputs are not those of their model alone
         self._progress = progress or Progress()
+        if (told := turns_taken(device)) is not None:
+            self._progress.rest()
+            say(told, err=True)
         self._expected = self._run_alone()
         self._progress.task(f"serving {scenario.name}")
         self._next = dict.fromkeys(models, 0)
