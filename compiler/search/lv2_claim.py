@@ -40,7 +40,7 @@ class Lv2Claim:
 
 
 @dataclass(frozen=True)
-class PlanWithClaim:
+class ClaimedPlan:
     """Holds a complete plan, what its searches for an order did, and what it claims."""
 
     plan: Plan
@@ -48,7 +48,7 @@ class PlanWithClaim:
     claim: Lv2Claim
 
 
-def claim_that_pays(graph: ir.Graph, params: SocParams, options: Options, desk: Desk) -> PlanWithClaim:
+def claim_that_pays(graph: ir.Graph, params: SocParams, options: Options, desk: Desk) -> ClaimedPlan:
     """Return the plan of ``graph`` in the least LV2 that pays, with an order found by price if ``options`` leave that
     to programs that run. Raises :class:`compiler.ir.CompileError` if all of LV2 is too small."""
     if options.order in RUN:
@@ -87,9 +87,9 @@ class _Parts:
         self._graph, self._params, self._options, self._desk = graph, params, options, desk
         whole = self._ordered(ALL_LV2)
         self._order_price, (plan, self._cycles) = whole.price, whole.settled(desk)
-        self._plans = {-1: PlanWithClaim(plan, whole.reports, Lv2Claim(params.lv2_bytes, 0.0))}
+        self._plans = {-1: ClaimedPlan(plan, whole.reports, Lv2Claim(params.lv2_bytes, 0.0))}
 
-    def found(self, part: int) -> PlanWithClaim:
+    def found(self, part: int) -> ClaimedPlan:
         """Return the plan for a part that pays."""
         return self._plans[part]
 
@@ -105,7 +105,7 @@ class _Parts:
         except ir.CompileError:  # tiles or weights do not fit
             return False
         loss = max(_share(order_price, self._order_price), _share(cycles, self._cycles))
-        self._plans[part] = PlanWithClaim(plan, ordered.reports, Lv2Claim(size, loss))
+        self._plans[part] = ClaimedPlan(plan, ordered.reports, Lv2Claim(size, loss))
         return cycles <= (1 + _JOBS_LOSS) * self._cycles
 
     def _ordered(self, limit: int | str) -> "_Ordered":
