@@ -30,7 +30,8 @@ rule runtime sample schema scope search sequence served serving setup shortest s
 situation slave slice sliding softmax space state status stop storage store strided structure surroundings
 synchronised table taking terminal text timeout together tolerant toolchain top trace traffic tree turns uncut
 unsupported until urgent usage use value variation vector verify view visible wait waveforms way why width work worst
-write written """,
+write written
+""",
 )
 
 
