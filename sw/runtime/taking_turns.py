@@ -28,4 +28,5 @@ def _mended(claims: Sequence[tuple[str, int]], whole: int, word: int) -> str:
     left = (whole - total + largest) // word * word
     if left > 0:
         return f"compile {name} with --lv2-limit {left}, or without that flag if it had one,"
-    return f"compile all {len(claims)} with --lv2-limit {whole // len(claims) // word * word}"
+    share = whole // len(claims) // word * word
+    return f"compile each of the {len(claims)} with --lv2-limit {share}, or without that flag if it had one,"

@@ -28,7 +28,7 @@ def told(*images):
 
 
 def mended(text):
-    found = re.search(r"compile (?:(\w+)|all \d) with --lv2-limit (\d+)", text)
+    found = re.search(r"compile (?:each of the \d|(\w+)) with --lv2-limit (\d+)", text)
     assert found is not None
     return found[1], int(found[2])
 
