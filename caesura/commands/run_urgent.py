@@ -7,11 +7,10 @@ import typer
 from caesura import api, samples as inputs
 from caesura.commands.options import chosen_backend, is_image
 from caesura.compilation import Compilation, image_of
-from caesura.views import Progress, json_text, say, tell, write
+from caesura.views import Progress, json_text, tell, write
 from caesura.views.progress import compiling
 from hw.image import Image
 from sim import write_trace
-from sw.runtime import turns_taken
 
 
 def run_with_urgent(
@@ -27,9 +26,8 @@ def run_with_urgent(
     backend = chosen_backend(backend, long.params)
     with Progress() as progress, api.open(long.params, backend, progress=progress.cycles) as device:
         models = [device.load(image, keep_weights=keep_weights) for image in (long, short)]
-        if (told := turns_taken(device.driver)) is not None:
-            progress.rest()
-            say(told, err=True)
+        if device.taking_turns is not None:
+            progress.note(device.taking_turns)
         found = run_urgent(
             device, models[0], models[1], sample, inputs.random_samples(short, 1, seed)[0], at=at, every=every,
             told=progress.task,

@@ -14,7 +14,6 @@ from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import CYCLES, Scenario, ScenarioError
 from caesura.views.progress import Progress
-from caesura.views.terminal import say
 from caesura.views.timeline import preemptive_spans
 from sim import Span, cost
 from sw.driver import Device, LoadedModel
@@ -67,8 +66,7 @@ class DeviceExecutor:
         self.mismatches: list[str] = []  #: requests whose outputs are not those of their model alone
         self._progress = progress or Progress()
         if (told := turns_taken(device)) is not None:
-            self._progress.rest()
-            say(told, err=True)
+            self._progress.note(told)
         self._expected = self._run_alone()
         self._progress.task(f"serving {scenario.name}")
         self._next = dict.fromkeys(models, 0)
