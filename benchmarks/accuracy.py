@@ -12,7 +12,7 @@ from benchmarks.accuracy_cases import AccuracyCase, random_cases, whole_networks
 from benchmarks.accuracy_runs import Comparison, LayerError, compare, error
 from benchmarks.accuracy_tenants import pairs, preemptions
 from benchmarks.figures import Figure, Measured, NotAvailableError, Target
-from benchmarks.lab import Lab
+from benchmarks.lab import ALONE, Lab
 from benchmarks.workloads import workload
 from caesura import random_samples
 from compiler import CompileError, compile_model
@@ -52,7 +52,7 @@ def figures() -> list[Figure]:
 def _compared(case: AccuracyCase) -> Comparison:
     """Raises :class:`NotAvailableError` for a network that the SoC has no room for."""
     try:
-        image = compile_model(case.path(), case.params, engines=case.params.engines, name=case.name)
+        image = compile_model(case.path(), case.params, engines=case.params.engines, name=case.name, options=ALONE)
         feed = random_samples(image, 1, SEED)[0]
         return compare(f"{case.name} on {case.params.name}", image, feed, data=not case.slow)
     except (CompileError, OutOfMemory) as problem:

@@ -19,6 +19,7 @@ from rich.table import Table
 
 import caesura
 from benchmarks.baseline_cases import CASES, BaselineCase, MissingModel
+from benchmarks.lab import ALONE
 from caesura import load_samples
 from compiler import compile_model
 from hw.contract.params import preset
@@ -68,7 +69,7 @@ def compiled(case: BaselineCase, path: Path) -> Image:
     """Return the image under the case's own name: generated models lie in files that are named after their
     generator."""
     params = preset(case.preset)
-    return compile_model(path, params, engines=params.engines, name=case.model)
+    return compile_model(path, params, engines=params.engines, name=case.model, options=ALONE)
 
 
 def differences(

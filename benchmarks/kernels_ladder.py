@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.kernels_cases import dynamic_encoder
-from benchmarks.lab import Lab, compare_by_operator
+from benchmarks.lab import ALONE, Lab, compare_by_operator
 from benchmarks.workloads.encoders import parse
 from caesura.lengths import LADDER
-from compiler import DynamicDimension, Options, compile_model, import_model
+from compiler import DynamicDimension, compile_model, import_model
 from hw.image import Image
 
 ENCODER, ENCODED, LONGEST = "bert_tiny_2x128", 40, 384  #: workload, for any length; requests, longest of them
@@ -71,7 +71,7 @@ def _encoder(lab: Lab) -> tuple[list[int], DynamicDimension, dict[int, Image], I
     for length in sorted({*lengths, *map(_rung, lengths)}):
         lab.progress.task(f"kernels: the encoder for {length} tokens: compiling")
         images[length] = compile_model(
-            encoder.fixed(length), lab.params, name=encoder.model, options=Options(engines=lab.params.engines)
+            encoder.fixed(length), lab.params, name=encoder.model, options=replace(ALONE, engines=lab.params.engines)
         )
         (port,) = images[length].meta.inputs
         feed[length] = np.random.default_rng(length).standard_normal(port.shape).astype(port.dtype)

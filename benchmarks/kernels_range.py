@@ -2,7 +2,7 @@
 
 import functools
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.kernels_cases import same_network
-from benchmarks.lab import Lab
-from compiler import DynamicDimension, Options, compile_model, compile_range
+from benchmarks.lab import ALONE, Lab
+from compiler import DynamicDimension, compile_model, compile_range
 from examples.encoder import LENGTHS, MODEL
 from hw.image import Image, KernelAttributes, RangeImage
 
@@ -47,7 +47,7 @@ class Ranged:
 
 def _ranged(lab: Lab, path: Any, covered: range, lengths: list[int]) -> Ranged:
     dimension = DynamicDimension.of(path)
-    options = Options(engines=lab.params.engines)
+    options = replace(ALONE, engines=lab.params.engines)
     attributes = KernelAttributes.of({"model": dimension.model}, "length", f"{covered[0]}..{covered[-1]}")
     lab.progress.task(f"kernels: {dimension.model}, the range kernel of {len(covered)} lengths")
     begin = time.process_time()

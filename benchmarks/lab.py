@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -12,7 +12,7 @@ import caesura
 from benchmarks.workloads import Inputs, inputs, workload
 from caesura import Profile, check, profile
 from caesura.views import Progress
-from compiler import Graph, Options, compile_with_report, golden, import_model, reference
+from compiler import ALL_LV2, Graph, Options, compile_with_report, golden, import_model, reference
 from hw.contract.bus import Progress as CycleCallback
 from hw.contract.params import SocParams
 from hw.image import Image
@@ -22,7 +22,8 @@ from sw.runtime import RunStats
 OpenDevice = Callable[[SocParams, str, CycleCallback], caesura.Device]
 
 
-_DEFAULTS = Options()
+#: What models are compiled with that are alone on the device: they claim all of LV2.
+ALONE = Options(lv2_limit=ALL_LV2)
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Run:
     def utilisation(self) -> float:
         """Return the percent of the MAC peak of all engines, over all cycles of the run."""
         return 100 * self.stats.macs / (self.image.params.macs * self.stats.cycles)
+
+
+def alone(options: Options) -> Options:
+    """Return ``options`` for a model that is alone on the device: it claims all of LV2 unless they say less."""
+    return options if options.lv2_limit is not None else replace(options, lv2_limit=ALL_LV2)
 
 
 class Lab:
@@ -80,8 +86,10 @@ class Lab:
             self._device = self._open(self.params, self.backend, self.progress.cycles)
         return self._device
 
-    def run(self, name: str, options: Options = _DEFAULTS) -> Run:
-        """Return one inference of the workload ``name`` on its own inputs; the same run if asked again."""
+    def run(self, name: str, options: Options = ALONE) -> Run:
+        """Return one inference of the workload ``name`` on its own inputs, the same if asked again. It has all of LV2
+        unless ``options`` say less."""
+        options = alone(options)
         if (name, options) not in self._runs:
             self._runs[name, options] = self._measure(name, options)
         return self._runs[name, options]

@@ -21,7 +21,7 @@ import numpy as np
 
 import caesura
 from benchmarks.figures import Figure, Measured, Target
-from benchmarks.lab import Lab
+from benchmarks.lab import ALONE, Lab
 from benchmarks.workloads import inputs, workload
 from compiler import Options, golden
 from hw.contract.params import SocParams
@@ -100,7 +100,7 @@ def _images(params: SocParams) -> tempfile.TemporaryDirectory:
     folder = tempfile.TemporaryDirectory(prefix="caesura-modelspeed-")
     half = Options(lv2_limit=params.lv2_bytes // 2)
     for name in (NETWORK, SECOND):
-        image = caesura.compile(workload(name), params)
+        image = caesura.compile(workload(name), params, options=ALONE)
         Path(folder.name, f"{name}.cimg").write_bytes(image.to_bytes())
         shared = caesura.compile(workload(name), params, engines=1, options=half)
         Path(folder.name, f"{name}_half.cimg").write_bytes(shared.to_bytes())

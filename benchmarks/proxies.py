@@ -24,6 +24,7 @@ import numpy as np
 import caesura
 from benchmarks import decisions, kernels_cases
 from benchmarks.accuracy_cases import whole_networks
+from benchmarks.lab import ALONE
 from benchmarks.trust.program_campaign import ProgramCampaign
 from benchmarks.workloads import workload
 from compiler import DynamicDimension, Options, compile_model, compile_range
@@ -91,13 +92,13 @@ def _utilisation() -> Counts:
 def _order() -> Counts:
     """The compiler's calls for a network with branches, those of the order search apart."""
     with _python_calls("compiler/plan/order") as search, _python_calls("compiler", "sim") as calls:
-        image = compile_model(_small("squeezenet_small"), _TINY, jobs=1, cache=False)
+        image = compile_model(_small("squeezenet_small"), _TINY, jobs=1, options=ALONE, cache=False)
     return {"calls of the search": search(), "calls of the compiler": calls(), "jobs": len(image.meta.jobs)}
 
 
 def _preemption() -> Counts:
     """Urgent requests of one model while another runs."""
-    low, urgent = (compile_model(_small(name), _TINY, jobs=1) for name in ("squeezenet_small", "digits"))
+    low, urgent = (compile_model(_small(name), _TINY, jobs=1, options=ALONE) for name in ("squeezenet_small", "digits"))
     with ModelBus(_TINY) as bus, caesura.Device(bus) as device:
         driver = device.driver
         runtime = Runtime(driver, preemptive=True, rule=lambda situation: Mechanism.DUMP, history=None)
@@ -113,7 +114,7 @@ def _preemption() -> Counts:
 
 def _scheduling() -> Counts:
     """Many requests at once, and the decisions of policies."""
-    image = compile_model(_small("digits"), _TINY, jobs=1)
+    image = compile_model(_small("digits"), _TINY, jobs=1, options=ALONE)
     with ModelBus(_TINY) as bus, caesura.Device(bus) as device:
         runtime = Runtime(device.driver, history=None)
         model = device.driver.load(image)
@@ -145,7 +146,7 @@ def _tenants() -> Counts:
 
 def _accuracy() -> Counts:
     """A recorded run of the model, with data."""
-    image = compile_model(_small("digits"), _TINY, jobs=1)
+    image = compile_model(_small("digits"), _TINY, jobs=1, options=ALONE)
     with ModelBus(_TINY) as bus, caesura.Device(bus) as device:
         bus.record()
         model = device.load(image)
@@ -174,7 +175,9 @@ def _kernels() -> Counts:
     dimension, lengths = DynamicDimension.of(kernels_cases.same_network()), range(16, 22)
     attributes = KernelAttributes.of({"model": dimension.model}, "length", f"{lengths[0]}..{lengths[-1]}")
     with _python_calls("compiler") as calls:
-        kernel = compile_range(dimension, _TINY, lengths, attributes, told=lambda length, own: compiled.append(length))
+        kernel = compile_range(
+            dimension, _TINY, lengths, attributes, ALONE, told=lambda length, own: compiled.append(length)
+        )
     return {
         "found": found, "calls of look-ups": looked(), "lengths compiled": len(compiled),
         "calls of the compiler": calls(), "bytes of the range kernel": len(kernel.to_bytes()),
@@ -184,7 +187,7 @@ def _kernels() -> Counts:
 def _attention() -> Counts:
     """A block of attention, and its cycles."""
     with _python_calls("compiler") as calls:
-        image = compile_model(workload("attention_2x16_32"), _TINY, jobs=1, cache=False)
+        image = compile_model(workload("attention_2x16_32"), _TINY, jobs=1, options=ALONE, cache=False)
     with ModelBus(_TINY) as bus, caesura.Device(bus) as device:
         _, stats = device.load(image).run(_inputs(image))
     return {
@@ -233,7 +236,7 @@ def _small(name: str) -> Path:
 
 @cache
 def _resnet() -> Image:
-    return compile_model(_small("resnet50_small"), _TWO, jobs=1)
+    return compile_model(_small("resnet50_small"), _TWO, jobs=1, options=ALONE)
 
 
 def _inputs(image: Image) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 import caesura
 from benchmarks.figures import Figure, Measured, Target
-from benchmarks.lab import Lab
+from benchmarks.lab import ALONE, Lab
 from examples.digits import MODEL
 from sw.runtime import Runtime
 
@@ -23,7 +23,7 @@ def _crowd(lab: Lab) -> Measured:
     """Return a thousand requests for one loaded model, all submitted before the first runs; the simulation is part of
     it."""
     with caesura.open(PRESET, BACKEND) as device:
-        model = device.load(caesura.compile(MODEL, PRESET))
+        model = device.load(caesura.compile(MODEL, PRESET, options=ALONE))
         (port,) = model.image.meta.inputs
         x = np.random.default_rng(0).uniform(0, 1, port.shape).astype(port.dtype)
         begin = time.process_time()

@@ -12,6 +12,7 @@ from collections import defaultdict
 from rich.console import Console
 
 import caesura
+from benchmarks.lab import ALONE
 from benchmarks.profiling_bus import ProfilingBus
 from benchmarks.workloads import inputs, workload
 from caesura.views import table_of
@@ -35,7 +36,7 @@ def main() -> None:
 
     bus = ProfilingBus(params, make, source=design_digest(params))
     with caesura.Device(bus) as device:
-        model = device.load(caesura.compile(workload(arguments.workload), params))
+        model = device.load(caesura.compile(workload(arguments.workload), params, options=ALONE))
         model.run(inputs(arguments.workload))
         cycles, modules = bus.cycle, bus.profile()
     rows: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0])

@@ -18,7 +18,7 @@ import numpy as np
 
 import caesura
 from benchmarks.figures import Figure, Measured, NotAvailableError, Target
-from benchmarks.lab import Lab, Run
+from benchmarks.lab import ALONE, Lab, Run
 from benchmarks.race import RaceBus
 from benchmarks.verilator import installed, open_verilator
 from benchmarks.workloads import inputs, workload
@@ -60,7 +60,7 @@ def _race(params: caesura.SocParams) -> _Race:
     path, feed = workload(NETWORK), inputs(NETWORK)
     bus = RaceBus(buses)
     with caesura.Device(bus) as device:
-        model = device.load(caesura.compile(path, params))
+        model = device.load(caesura.compile(path, params, options=ALONE))
         bus.restart()
         begin = bus.cycle
         outputs, _ = model.run(feed)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import caesura
-from benchmarks.lab import Lab
+from benchmarks.lab import Lab, alone
 from benchmarks.workloads import inputs, workload
 from compiler import Options, golden
 from hw.image import Image
@@ -81,7 +81,7 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
     Every output of every inference is compared with onnxruntime's."""
     lab.progress.task(f"{name}: compiling")
     driver = lab.device.driver
-    long = driver.load(caesura.compile(workload(name), lab.params, options=options))
+    long = driver.load(caesura.compile(workload(name), lab.params, options=alone(options)))
     loaded = {
         urgent: driver.load(
             caesura.compile(workload(urgent.workload), lab.params, options=Options(lv2_limit=urgent.lv2_limit))

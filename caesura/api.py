@@ -16,7 +16,7 @@ from hw.contract.params import SocParams, preset
 from hw.image import Image
 from sim import BACKENDS, DEFAULT_BACKEND
 from sw.driver import BODY, Device as Driver, LoadedModel
-from sw.runtime import RunStats, Session, measured
+from sw.runtime import RunStats, Session, measured, turns_taken
 
 if TYPE_CHECKING:
     from compiler import Compiled, Plan
@@ -159,6 +159,12 @@ class Device:
     def params(self) -> SocParams:
         """Return the parameters of the hardware."""
         return self.driver.params
+
+    @property
+    def taking_turns(self) -> str | None:
+        """Return which loaded models take turns, as their windows in LV2 overlap, who claims what, and what mends it;
+        None if all can run side by side."""
+        return turns_taken(self.driver)
 
     def load(
         self,

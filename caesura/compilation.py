@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,7 @@ from caesura.machines import machine
 from caesura.views.order import tell_measured
 from caesura.views.progress import Progress, compiling
 from caesura.views.terminal import say
-from compiler import ORDERS, STRATEGIES, Options
+from compiler import ALL_LV2, ORDERS, STRATEGIES, Options
 from hw.contract.params import DRAM_TIMING, SocParams
 from hw.image import Image
 
@@ -45,10 +46,24 @@ FromPlan = Annotated[
 WITHOUT_FLAG = ("observe", "engines")
 #: What a plan does not say: how the model is read, and how it is compiled.
 _BESIDE_A_PLAN = ("--fallback", "--dim", "--batch", "--jobs", "--no-cache", "--from-plan")
+
+
+def lv2_limit(text: str) -> int | str:
+    """Return how much LV2 a model may use: bytes, such as ``65536`` or ``64KiB``, or ``all``. Raises
+    :class:`caesura.api.UsageError`."""
+    if text.strip() == ALL_LV2:
+        return ALL_LV2
+    found = re.fullmatch(r"(\d{1,12}) ?(KiB|MiB|)", text.strip(), re.ASCII | re.IGNORECASE)
+    size = int(found[1]) << {"kib": 10, "mib": 20}.get(found[2].lower(), 0) if found else 0
+    if not size:
+        raise api.UsageError(f"--lv2-limit must be bytes, such as 65536 or 64KiB, or {ALL_LV2}, not {text!r}")
+    return size
+
+
 OPTION_FLAGS = flags_of(
     Options,
     {
-        "lv2_limit": Flag(least=1),
+        "lv2_limit": Flag(parse=lv2_limit, form="or all (default: the least that costs little)"),
         "order": Flag(choices=ORDERS),
         "order_seconds": Flag("--budget", parse=seconds, form="such as 10s (default: a fixed number of tries)"),
         "cancel_at": Flag(choices=STRATEGIES),

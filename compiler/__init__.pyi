@@ -34,7 +34,7 @@ from .pipeline import (
     lowered as lowered,
     settle as settle,
 )
-from .plan.options import ORDERS as ORDERS, STRATEGIES as STRATEGIES, Options as Options
+from .plan.options import ALL_LV2 as ALL_LV2, ORDERS as ORDERS, STRATEGIES as STRATEGIES, Options as Options
 from .plan.order.dimensions import (
     CHANNELS as CHANNELS,
     ONE_PIXEL as ONE_PIXEL,
@@ -69,5 +69,6 @@ from .plan.plan import Plan as Plan
 from .plan.plan_error import PlanError as PlanError
 from .quantise import Feed as Feed
 from .reference import run_all as run_all
+from .search.lv2_claim import Lv2Claim as Lv2Claim
 from .search.programs import MeasuredBuild as MeasuredBuild, build_timed as build_timed
 from .search.ranges import Told as Told, compile_range as compile_range

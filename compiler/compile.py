@@ -18,6 +18,7 @@ from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
 from compiler.search.engine_count import build_for_its_size
+from compiler.search.lv2_claim import Lv2Claim, claim_that_pays, with_claim
 from compiler.search.programs import Measure, MeasuredBuild, TimeLayers, Told, build_measured, build_timed
 from hw.contract.params import SocParams
 from hw.image import Image
@@ -29,13 +30,14 @@ MEASURED_SECONDS = 60.0  #: of wall time in which orders are measured, unless a 
 class Compiled:
     """An image, the graph it was made from (for checks), and all that was decided about it. ``orders``: what the
     search for the order of layers did, for each run of them between operators on the CPU; ``measured``: what
-    measuring orders did, if that was wanted."""
+    measuring orders did, if that was wanted; ``claim``: the part of LV2 that was chosen, if options left it open."""
 
     image: Image
     graph: Graph
     plan: Plan
     orders: tuple[OrderReport, ...] = ()
     measured: MeasuredBuild | None = None
+    claim: Lv2Claim | None = None
 
 
 @uncollected()
@@ -61,8 +63,9 @@ def compile_with_report(
 
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
     DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
-    ``options`` says; ``auto``: as many as the model deserves, see :func:`build_for_its_size`. ``plan``: decisions about
-    the model, with its hardware and options, so these are left out; what is None in it is decided.
+    ``options`` says; ``auto``: as many as the model deserves, see :func:`build_for_its_size`. If ``options`` do not say
+    how much LV2 the model may use, it claims the least that pays, see :func:`claim_that_pays`.
+    ``plan``: decisions about the model, with its hardware and options, so these are left out; what is None is decided.
     ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds``;
     ``time_layers``: gives those of each layer, for ``order="timed"``; both call ``told`` on their way. ``jobs``:
     processes that share the work where there is much of it (None: as many as there are CPUs); the image does not depend
@@ -81,7 +84,11 @@ def compile_with_report(
                 return _by_programs(graph, params, chosen, desk, engines, measure, time_layers, told)
             if engines == "auto":
                 image, counted = build_for_its_size(graph, params, chosen, desk)
-                return Compiled(image, graph, counted)
+                if chosen.lv2_limit is not None:
+                    return Compiled(image, graph, counted)
+                chosen = replace(chosen, engines=counted.options.engines)
+            if chosen.lv2_limit is None:
+                return _claiming(graph, params, chosen, desk)
             plan = blank(graph, params, chosen)
         elif (params or plan.params) != plan.params or observe or engines is not None or options is not None:
             raise PlanError(
@@ -90,6 +97,12 @@ def compile_with_report(
             )
         plan, orders = fill(plan, graph, desk)
         return Compiled(emit(plan, graph, desk), graph, plan, orders)
+
+
+def _claiming(graph: Graph, params: SocParams, options: Options, desk: Desk) -> Compiled:
+    """Return ``graph`` in the least LV2 that pays."""
+    found = claim_that_pays(graph, params, options, desk)
+    return Compiled(emit(found.plan, graph, desk), graph, found.plan, found.orders, claim=found.claim)
 
 
 def _by_programs(
@@ -101,14 +114,16 @@ def _by_programs(
         raise CompileError(
             f"order {options.order!r} compares regions of programs on a given number of engines: leave auto out"
         )
+    if (time_layers if options.order == "timed" else measure) is None:
+        raise CompileError(f"order {options.order!r} compares regions of programs: say what measures them")
+    options, claim = with_claim(graph, params, options, desk)
     if options.order == "timed" and time_layers is not None:
         built = build_timed(graph, params, options, desk, time_layers, told)
-    elif options.order == "measured" and measure is not None:
+    else:
+        assert measure is not None
         seconds = options.order_seconds if math.isfinite(options.order_seconds) else MEASURED_SECONDS
         built = build_measured(graph, params, options, desk, measure, seconds, told)
-    else:
-        raise CompileError(f"order {options.order!r} compares regions of programs: say what measures them")
-    return Compiled(built.image, graph, built.plan, built.orders, built)
+    return Compiled(built.image, graph, built.plan, built.orders, built, claim)
 
 
 def compile_model(path: str | Path | onnx.ModelProto, params: SocParams | None = None, **how: Any) -> Image:

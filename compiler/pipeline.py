@@ -16,9 +16,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from compiler import ir
+from compiler.emission.link.job_schedule import scheduled_cycles
 from compiler.emission.link.linker import link
 from compiler.emission.objects.desk import Desk
 from compiler.emission.objects.object_store import ObjectStore
+from compiler.emission.objects.step_object import StepObject
 from compiler.emission.preempt.points import PointLimits
 from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.layers.verify import verify_layers
@@ -170,14 +172,30 @@ def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | N
     of it, ``beneath``, and orders of tasks are taken where they are possible. Raises :class:`PlanError` if the plan
     cannot be carried out."""
     assert plan.steps is not None
-    steps = given_steps(model, plan)
-    verify_layers(model.graph, flattened(steps))
-    budget, placement = placed(model, steps, plan.memory, beneath or b"")
-    objects, _ = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+    steps, objects, placement, budget = _made(plan, model, desk, beneath or b"")
     if beneath is None:
         verify_jobs(plan.steps, steps, objects, budget.windows)
     longest_load = _LONGEST_LOAD * plan.params.dram_word if PointLimits.of(plan.options) else 0
     return link(model.graph, steps, objects, placement, budget, plan.params, longest_load)
+
+
+def planned_cycles(plan: Plan, model: LoweredModel, desk: Desk) -> float:
+    """Return what an inference of ``model`` takes by ``plan``, which is complete, as its jobs are estimated. Raises
+    :class:`PlanError` if the plan cannot be carried out."""
+    _, objects, placement, budget = _made(plan, model, desk)
+    return scheduled_cycles([job for one in objects for job in one.jobs], placement, budget, plan.params)
+
+
+def _made(
+    plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes = b""
+) -> tuple[list[ModelStep], list[StepObject], TensorPlacement, Lv2Budget]:
+    """Return the steps of ``plan``, which is complete, their objects, and where all lies; ``beneath``: constants of
+    another length."""
+    steps = given_steps(model, plan)
+    verify_layers(model.graph, flattened(steps))
+    budget, placement = placed(model, steps, plan.memory, beneath)
+    objects, _ = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+    return steps, objects, placement, budget
 
 
 def given_steps(model: LoweredModel, plan: Plan) -> list[ModelStep]:

@@ -28,9 +28,9 @@ permute picture piece pipeline pixel pointwise poisson pool prepare priority pri
 quantise read real realign recipe recovery register registry release repeated report reset reshape robin role round
 rule runtime sample schema scope search sequence served serving sets setup shortest side signature simulate simulators
 sink situation slave slice sliding softmax space started state status stop storage store strided structure
-surroundings synchronised table terminal text timeout together tolerant toolchain top trace traffic tree uncut
-unsupported until urgent usage use value variation vector verify view visible wait waveforms way why width work worst
-write written
+surroundings synchronised table taking terminal text timeout together tolerant toolchain top trace traffic tree turns
+uncut unsupported until urgent usage use value variation vector verify view visible wait waveforms way why width work
+worst write written
 """,
 )
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from benchmarks.driving import models
-from compiler import Options, compile_model
+from compiler import ALL_LV2, Options, compile_model
 from hw.contract.params import SocParams
 from sw.driver import Device, LoadedModel
 from sw.runtime import Arrays, Inputs, Request, Session
@@ -42,7 +42,7 @@ def prepare(device: Device, cancel_interval: int = CANCEL_INTERVAL) -> Workload:
     """Compile and load both models, and time each alone."""
     params: SocParams = device.params
     files = models.models(params)
-    options = Options(engines=params.engines, cancel_interval=cancel_interval)
+    options = Options(engines=params.engines, cancel_interval=cancel_interval, lv2_limit=ALL_LV2)
     perception = _load(device, "perception", files[0], options)
     planning = _load(device, "planning", files[1], options)
     seen, first = Session(device, perception).run(models.camera(0))

@@ -8,7 +8,7 @@ import typer
 from caesura import api
 from caesura.commands.options import Json, check_writable, is_image
 from caesura.compilation import Compilation, compile_file, takes_compilation
-from caesura.views.contents import points_over
+from caesura.views.contents import claim_line, points_over
 from caesura.views.order import has_choice, measured_fields, measured_line, order_fields, order_table
 from caesura.views.tables import json_text
 from caesura.views.terminal import say, tell, write
@@ -42,7 +42,10 @@ def compile(
 def _fields(compiled: "Compiled", output: Path) -> dict[str, Any]:
     """Return what ``--json`` prints."""
     meta = compiled.image.meta
-    parts = {"bytes": output.stat().st_size, "layers": len(meta.layers), "jobs": len(meta.jobs)}
+    parts: dict[str, Any] = {"bytes": output.stat().st_size, "layers": len(meta.layers), "jobs": len(meta.jobs)}
+    parts["lv2_bytes"] = meta.lv2_bytes
+    if compiled.claim:
+        parts["lv2_priced_loss"] = round(compiled.claim.loss, 6)
     found = {"order": order_fields(compiled.orders), **measured_fields(compiled.measured)}
     return {"image": str(output), **parts, **found}
 
@@ -58,5 +61,6 @@ def _tell(compiled: "Compiled", output: Path, most_dirty: int) -> None:
         f"{output}: {output.stat().st_size:,} bytes, {len(meta.layers)} layers, {len(meta.jobs)} jobs, "
         f"for {meta.params['name']}"
     )
+    say(claim_line(compiled.image, compiled.claim.loss if compiled.claim else None))
     if (told := points_over(compiled.image, most_dirty)) is not None:
         say(told)

@@ -26,6 +26,8 @@ def run_with_urgent(
     backend = chosen_backend(backend, long.params)
     with Progress() as progress, api.open(long.params, backend, progress=progress.cycles) as device:
         models = [device.load(image, keep_weights=keep_weights) for image in (long, short)]
+        if device.taking_turns is not None:
+            progress.note(device.taking_turns)
         found = run_urgent(
             device, models[0], models[1], sample, inputs.random_samples(short, 1, seed)[0], at=at, every=every,
             told=progress.task,

@@ -17,7 +17,7 @@ from caesura.views.progress import Progress
 from caesura.views.timeline import preemptive_spans
 from sim import Span, cost
 from sw.driver import Device, LoadedModel
-from sw.runtime import GroupRun, Mechanism, Request, Runtime, Session, Situation, durations
+from sw.runtime import GroupRun, Mechanism, Request, Runtime, Session, Situation, durations, turns_taken
 
 _SAMPLES = 2  #: different inputs of each model, used in turn
 
@@ -65,6 +65,8 @@ class DeviceExecutor:
         self.alone: dict[str, Alone] = {}
         self.mismatches: list[str] = []  #: requests whose outputs are not those of their model alone
         self._progress = progress or Progress()
+        if (told := turns_taken(device)) is not None:
+            self._progress.note(told)
         self._expected = self._run_alone()
         self._progress.task(f"serving {scenario.name}")
         self._next = dict.fromkeys(models, 0)

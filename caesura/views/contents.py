@@ -58,9 +58,22 @@ def show_image(image: Image) -> Group:
         f"{len(image.code) // INSN_BYTES} instructions, {len(image.weights):,} bytes of weights, "
         f"{len(meta.jobs)} jobs, {len(image.host_models)} host models, {len(meta.cancel_points)} cancellation points"
     )
+    claims = line(claim_line(image))
     segments = [(str(number), _SEGMENTS[number], size) for number, size in enumerate(meta.segment_sizes)]
     tables = (table_of("segments", (">no.", "holds", ">bytes"), segments), _layers(image), _jobs(image))
-    return Group(head, _ports(image).rich(), *(table.rich() for table in tables))
+    return Group(head, claims, _ports(image).rich(), *(table.rich() for table in tables))
+
+
+def claim_line(image: Image, loss: float | None = None) -> str:
+    """Return a sentence on the LV2 that ``image`` claims, and what it loses by that: the share of its cycles, if they
+    were priced."""
+    claimed, whole = image.meta.lv2_bytes, image.params.lv2_bytes
+    told = f"claims {claimed:,} of {whole:,} bytes of LV2"
+    if loss is not None:
+        return f"{told}: by price {loss:.1%} more cycles than with --lv2-limit all"
+    if 2 * claimed > whole:
+        return f"{told}: another model that claims more than {whole - claimed:,} takes turns with it"
+    return told
 
 
 def _ports(image: Image) -> ColumnTable:

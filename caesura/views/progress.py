@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.status import Status
 
-from caesura.views.terminal import line
+from caesura.views.terminal import line, say
 from hw.contract.params import SocParams
 
 
@@ -43,6 +43,11 @@ class Progress:
         if self._status:
             self._status.update(line(what))
             self._status.start()
+
+    def note(self, text: str) -> None:
+        """Print a line that stays, on standard error, and show nothing until the next task."""
+        self.rest()
+        say(text, err=True)
 
     def rest(self) -> None:
         """Show nothing until the next task: something with a display of its own begins, such as a build."""

@@ -14,6 +14,7 @@ STRATEGIES = ("both", "intervals", "spills")
 #: the best found by a longer search whose prices learn from programs that are timed (:mod:`compiler.timed_order`), or
 #: the best found by compiling and measuring for a time (:mod:`compiler.measured_order`).
 ORDERS = ("search", "source", "exhaustive", "timed", "measured")
+ALL_LV2 = "all"  #: of LV2: the limit of a model that is alone
 RUN = ("timed", "measured")  #: orders that are found by programs that run
 _FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
 
@@ -32,7 +33,9 @@ class Options:
     ``placed``: run each layer on one engine, branches side by side. The run time decides which engine it is, and the
     layer waits for the layers that it reads alone.
 
-    ``lv2_limit``: bytes of LV2 the model may use. Another model finds room beside it; 0 stands for all of LV2.
+    ``lv2_limit``: bytes of LV2 the model may use. Other models find room beside it; ``all`` is for one that is alone.
+    None: the least that pays, which :mod:`compiler.search.lv2_claim` finds by the price of plans. What is behind that
+    takes None for all, and 0, as plans say that were written before.
 
     ``split``: split operators whose tensors do not fit on chip. They become several on parts of an image, where a price
     says that it pays.
@@ -58,7 +61,7 @@ class Options:
     observe: bool = False
     engines: int = 1
     placed: bool = False
-    lv2_limit: int = 0
+    lv2_limit: int | str | None = None
     split: bool = True
     regions: bool = True
     order: str = "search"
@@ -78,7 +81,9 @@ class Options:
 
     def lv2_bytes(self, params: SocParams) -> int:
         """Return the bytes of LV2 that the model may use, in whole words."""
-        return self.lv2_limit // params.lv1_word * params.lv1_word or params.lv2_bytes
+        if not isinstance(self.lv2_limit, int) or not self.lv2_limit:
+            return params.lv2_bytes
+        return self.lv2_limit // params.lv1_word * params.lv1_word
 
     def check(self, model: str, params: SocParams) -> None:
         """Raise :class:`compiler.ir.CompileError` if hardware with ``params`` cannot do what is asked."""
@@ -97,8 +102,9 @@ class Options:
             raise CompileError(
                 f"model {model!r}: cancel_at must be one of {', '.join(STRATEGIES)}, not {self.cancel_at!r}"
             )
-        if not 0 < self.lv2_bytes(params) <= params.lv2_bytes:
+        named = isinstance(self.lv2_limit, str)
+        if (named and self.lv2_limit != ALL_LV2) or not 0 < self.lv2_bytes(params) <= params.lv2_bytes:
             raise CompileError(
                 f"model {model!r}: lv2_limit must be {params.lv1_word} to {params.lv2_bytes} bytes on preset "
-                f"{params.name!r}, not {self.lv2_limit}"
+                f"{params.name!r}, or {ALL_LV2!r}, not {self.lv2_limit!r}"
             )

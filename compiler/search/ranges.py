@@ -13,12 +13,13 @@ from compiler.dynamic_dimension import DynamicDimension
 from compiler.emission.objects.desk import Desk
 from compiler.emission.objects.object_store import ObjectStore
 from compiler.frontend import import_model
-from compiler.ir import CompileError
+from compiler.ir import CompileError, Graph
 from compiler.pipeline import blank, emit_lowered, lowered, planned, uncollected
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.options import Options
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import OtherJobsError
+from compiler.search.lv2_claim import with_claim
 from compiler.search.retarget import PlannedLength, retarget
 from hw.contract.params import SocParams
 from hw.image import Image, KernelAttributes, RangeImage, Stretch
@@ -49,9 +50,29 @@ def compile_range(
     if options.observe or options.placed:
         raise CompileError(f"model {dimension.model!r}: observed and placed models have no plan for other lengths")
     with Desk(1, store) as desk:
+        if options.lv2_limit is None:
+            options = _with_claim(dimension, upwards[-1], params, options, fallback, desk)
         compiler = _Compiler(dimension, params, options, fallback, desk, told)
         stretches = [_checked_stretch(dimension.model, images) for images in compiler.stretches(upwards[::-1])]
     return RangeImage(attributes, tuple(stretches[::-1]))
+
+
+def _with_claim(
+    dimension: DynamicDimension, longest: int, params: SocParams, options: Options, fallback: bool, desk: Desk
+) -> Options:  # fmt: skip
+    """Return ``options`` with the LV2 that pays for the longest length, as all lengths lie in the same."""
+    try:
+        return with_claim(_graph(dimension, longest, fallback), params, options, desk)[0]
+    except CompileError as error:
+        raise _at(dimension, longest, error) from error
+
+
+def _graph(dimension: DynamicDimension, length: int, fallback: bool) -> Graph:
+    return import_model(dimension.fixed(length), fallback=fallback, name=dimension.model)
+
+
+def _at(dimension: DynamicDimension, length: int, error: CompileError) -> CompileError:
+    return CompileError(f"length {length} of dimension {dimension.label!r}: {error}")
 
 
 def _checked_stretch(model: str, images: Mapping[int, Image]) -> Stretch:
@@ -92,8 +113,7 @@ class _Compiler:
     def _image(self, length: int, planned_before: bool) -> tuple[Image, bool]:
         """Return the image for ``length``, if possible as the last that has a plan of its own; whether it has one."""
         try:
-            fixed, name = self._dimension.fixed(length), self._dimension.model
-            graph = import_model(fixed, fallback=self._fallback, name=name)
+            graph = _graph(self._dimension, length, self._fallback)
             plan = blank(graph, self._params, self._options)
             model = lowered(graph, plan)
             image = self._alike(plan, model) if planned_before else None
@@ -102,7 +122,7 @@ class _Compiler:
                 self._last = planned(plan, model, self._desk)
                 image = emit_lowered(self._last.plan.without_orders(), model, self._desk)
         except CompileError as error:
-            raise CompileError(f"length {length} of dimension {self._dimension.label!r}: {error}") from error
+            raise _at(self._dimension, length, error) from error
         image.weights = self._weights.setdefault(image.weights, image.weights)
         return image, begins
 

@@ -9,6 +9,7 @@ from .dram import (
 from .exact.decoded import DecodedCode as DecodedCode
 from .exact.program import forget_decoded as forget_decoded
 from .overheads import (
+    BODY_TO_BODY as BODY_TO_BODY,
     HIDDEN as HIDDEN,
     JOB_START as JOB_START,
     LAYER_TO_FULL_WORK as LAYER_TO_FULL_WORK,

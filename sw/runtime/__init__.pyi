@@ -23,3 +23,4 @@ from .scheduler import (
 from .session import Arrays as Arrays, Session as Session
 from .spans import RunSpan as RunSpan
 from .stats import LayerStats as LayerStats, RunStats as RunStats
+from .taking_turns import turns_taken as turns_taken

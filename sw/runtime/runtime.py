@@ -12,6 +12,7 @@ from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.request import Inputs, Request
 from sw.runtime.request_runner import HISTORY, RequestRunner
 from sw.runtime.rules import Rules
+from sw.runtime.taking_turns import turns_taken
 
 
 class DeviceHandle(Protocol):
@@ -61,7 +62,7 @@ class Runtime(RequestRunner):
 
     Each time a layer starts to load, ``order`` (a policy's name, or what makes one) chooses whose layer is next; its
     jobs are queued at once, so that the loader fetches its weights while others compute. Models whose LV2 windows
-    overlap take turns, and so do requests of one loaded model: load a model twice, with ``Options.lv2_limit``, to have
+    overlap take turns, which ``taking_turns`` tells, and so do requests of one loaded model: load a model twice to have
     two in flight.
 
     A request that has the device to itself stores the durations of its layers in its image, if that has none.
@@ -123,6 +124,12 @@ class Runtime(RequestRunner):
             on_end=on_end, history=history,
         )  # fmt: skip
         self._data: dict[int, ModelData] = {}
+
+    @property
+    def taking_turns(self) -> str | None:
+        """Return which loaded models take turns, as their windows in LV2 overlap, and what mends it; None if all can
+        run side by side."""
+        return turns_taken(self.device)
 
     def submit(
         self,

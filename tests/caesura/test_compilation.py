@@ -7,10 +7,11 @@ import pytest
 import typer
 
 from caesura import api, cli
-from caesura.compilation import OPTION_FLAGS, Compilation
+from caesura.compilation import OPTION_FLAGS, Compilation, lv2_limit
 from compiler.ir import CompileError
 from compiler.plan.options import ORDERS, STRATEGIES, Options
 from hw.contract.params import preset
+from hw.image import Image
 from tests.caesura.commands.test_batch import dynamic_model
 from tests.support.images import copy_image
 from tests.support.networks import DIGITS
@@ -163,6 +164,8 @@ def test_a_machine_is_no_flag_of_the_compiler():
         (["--engines", "many"], "--engines must be a number of engines from 1 on, or auto, not 'many'"),
         (["--dim", "seq"], "--dim 'seq': must be NAME=SIZE"),
         (["--preset", "huge"], "no preset named 'huge'"),
+        (["--lv2-limit", "0"], "--lv2-limit must be bytes, such as 65536 or 64KiB, or all, not '0'"),
+        (["--lv2-limit", "some"], "or all, not 'some'"),
         (["--order", "random"], "order must be one of search, source"),
         (["--cancel-at", "layers"], "cancel_at must be one of both, intervals, spills, not 'layers'"),
     ],
@@ -174,7 +177,24 @@ def test_a_value_that_cannot_be(command, arguments, message, tmp_path):
     assert (code, out) == (2, "") and message in " ".join(err.split())
 
 
-@pytest.mark.parametrize("arguments", [["--lv2-limit", "0"], ["--jobs", "0"], ["--cancel-interval", "-1"]])
+@pytest.mark.parametrize(("given", "limit"), [("all", "all"), ("64KiB", 65536), ("1 MiB", 1 << 20), ("4096", 4096)])
+def test_a_limit_of_lv2_has_units(given, limit):
+    assert lv2_limit(given) == limit
+
+
+def test_a_compilation_says_what_it_claims(tmp_path):
+    output = tmp_path / "x.cimg"
+    _, told, _ = caesura_command("compile", DIGITS, "-o", output)
+    assert "of 131,072 bytes of LV2: by price 0.0% more cycles than with --lv2-limit all" in " ".join(told.split())
+    claimed = Image.load(output).meta.lv2_bytes
+    assert claimed < 131_072 and f"claims {claimed:,} of" in caesura_command("info", output)[1]
+    fields = json.loads(caesura_command("compile", DIGITS, "-o", output, "--json")[1])
+    assert fields["lv2_bytes"] == claimed and fields["lv2_priced_loss"] == 0
+    _, told, _ = caesura_command("compile", DIGITS, "-o", output, "--lv2-limit", "all")
+    assert "another model that claims more than 0 takes turns with it" in " ".join(told.split())
+
+
+@pytest.mark.parametrize("arguments", [["--jobs", "0"], ["--cancel-interval", "-1"]])
 def test_a_number_that_is_too_small(arguments):
     code, _, err = caesura_command("retime", DIGITS, *arguments)
     assert code == 2 and f"Invalid value for '{arguments[0]}'" in err

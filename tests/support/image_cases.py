@@ -17,7 +17,7 @@ from compiler.dynamic_dimension import DynamicDimension
 from compiler.emission.objects.desk import Desk
 from compiler.frontend import import_model
 from compiler.pipeline import blank, build, emit_lowered, lowered, planned
-from compiler.plan.options import Options
+from compiler.plan.options import ALL_LV2, Options
 from compiler.search.engine_count import build_for_its_size
 from compiler.search.programs import build_measured, build_timed
 from compiler.search.ranges import compile_range
@@ -103,7 +103,11 @@ def _auto(size: int, channels: int) -> list[bytes]:
 # -- lengths -------------------------------------------------------------------------------------------------
 def _range(model: onnx.ModelProto | Path, lengths: range, params: SocParams, **how) -> list[bytes]:
     attributes = KernelAttributes.of({"model": "net"}, "length", f"{min(lengths)}..{max(lengths)}")
-    return [compile_range(DynamicDimension.of(model), params, lengths, attributes, Options(**how)).to_bytes()]
+    return [
+        compile_range(
+            DynamicDimension.of(model), params, lengths, attributes, Options(lv2_limit=ALL_LV2, **how)
+        ).to_bytes()
+    ]
 
 
 def _family(lengths: Iterable[int]) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ ARRIVALS = range(600, 9000, 1200)  #: of the victim, counted from the attacker's
 
 @pytest.fixture(scope="module")
 def image():
-    return compile_model(DIGITS, TINY, name="digits", options=Options(cancel_interval=300))
+    return compile_model(DIGITS, TINY, name="digits", options=Options(cancel_interval=300, lv2_limit="all"))
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ def test_a_model_killed_at_any_time_after_a_dump_harms_nobody(device):
 
 
 def test_digits_preempted_at_random_times_by_itself_and_another(device):
-    image = compile_model(DIGITS, TINY, options=Options(cancel_interval=300))
+    image = compile_model(DIGITS, TINY, options=Options(cancel_interval=300, lv2_limit="all"))
     samples = np.load("examples/digits/digits_samples.npz")["input"].astype(np.float32)
     models = [device.load(image), device.load(image), device.load(smashing_image(TINY))]
     inputs = [samples[:1], samples[1:2], X]

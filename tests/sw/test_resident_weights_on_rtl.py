@@ -20,7 +20,7 @@ from tests.support.preempt_images import smashing_image, walking_image
 
 TINY = preset("tiny")
 DIGITS = "examples/digits/digits.onnx"
-OPTIONS = Options(cancel_interval=300)
+OPTIONS = Options(cancel_interval=300, lv2_limit="all")
 X = np.random.default_rng(0).uniform(-60, 60, (1, 8, 8)).astype(np.float32)
 
 

@@ -83,7 +83,7 @@ def test_a_job_counts_the_bytes_its_instructions_move(bus, stalls, engines, limi
 
 
 def test_stalls_of_the_memory_show_as_stalled_cycles(bus):
-    image = compile_model(DIGITS, TWO, engines=1)
+    image = compile_model(DIGITS, TWO, engines=1, options=Options(lv2_limit="all"))
     device = Device(bus)
     session = Session(device, device.load(image))
     sample = random_samples(image, 1, 5)[0]
@@ -100,7 +100,7 @@ def test_stalls_of_the_memory_show_as_stalled_cycles(bus):
 def test_a_dump_counts_what_it_moves_as_its_own(bus):
     """Bytes of dumps and restores belong to the transfer, not to the jobs of the model."""
     device = Device(bus)
-    image = compile_model(DIGITS, TWO, engines=1)
+    image = compile_model(DIGITS, TWO, engines=1, options=Options(lv2_limit="all"))
     victim, urgent = device.load(image), device.load(smashing_image(TWO, engines=2))
     session = Session(device, victim)
     session.store(random_samples(image, 1, 5)[0])

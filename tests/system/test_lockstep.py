@@ -110,9 +110,9 @@ def preemption(params, seeds):
     with lockstep(params, HostCosts()) as bus:
         device, coverage = Device(bus), Coverage()
         settings = [
-            (DIGITS, Options(cancel_interval=100)),
+            (DIGITS, Options(cancel_interval=100, lv2_limit="all")),
             (DIGITS, Options(cancel_interval=300, lv2_limit=params.lv2_bytes // 4)),
-            (workload("conv_8x8x8_8_k3_s1_p1"), Options(cancel_interval=200)),
+            (workload("conv_8x8x8_8_k3_s1_p1"), Options(cancel_interval=200, lv2_limit="all")),
         ]
         images = [compile_model(path, params, engines=params.engines, options=options) for path, options in settings]
         tasks = [Task(device, image, random_samples(image, 1, seed)[0]) for seed, image in enumerate(images)]
@@ -135,7 +135,7 @@ def test_a_model_on_base(stalls):
     with lockstep(BASE, HostCosts()) as bus:
         bus.set_stalls(5, stalls)
         device = Device(bus)
-        image = compile_model(path, BASE, engines=BASE.engines)
+        image = compile_model(path, BASE, engines=BASE.engines, options=Options(lv2_limit="all"))
         feed = random_samples(image, 1, 0)[0]
         outputs, stats = Session(device, device.load(image)).run(feed)
         print(f"{stats.cycles:,} cycles, {len(bus.compared)} registers, {len(bus.unmatched)} others")

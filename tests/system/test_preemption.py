@@ -32,7 +32,7 @@ TINY, BASE = preset("tiny"), preset("base")
 
 
 def compiled(name: str, interval: int) -> Image:
-    return compile_model(network(name), TINY, options=Options(cancel_interval=interval))
+    return compile_model(network(name), TINY, options=Options(cancel_interval=interval, lv2_limit="all"))
 
 
 def task(device: Device, image: Image, seed: int = 0) -> Task:
@@ -70,7 +70,7 @@ def tiny():
         device = Device(bus)
         quarter = TINY.lv2_bytes // 4
         images = [
-            compile_model(DIGITS, TINY, options=Options(cancel_interval=100)),
+            compile_model(DIGITS, TINY, options=Options(cancel_interval=100, lv2_limit="all")),
             compile_model(DIGITS, TINY, options=Options(cancel_interval=300, lv2_limit=quarter)),
             conv("conv_8x8x8_8_k3_s1_p1", 200, quarter),
             conv("conv_16x16x16_16_k3_s1_p1", 1000, 0),
@@ -136,7 +136,7 @@ def test_resnet50_preempted_fifty_times():
     rng = random.Random(seed)
     with open_bus(BASE) as bus:
         device = Device(bus)
-        victim = task(device, compile_model(path, BASE, engines=BASE.engines))
+        victim = task(device, compile_model(path, BASE, engines=BASE.engines, options=Options(lv2_limit="all")))
         small = Options(lv2_limit=BASE.lv2_bytes // 8)
         urgent = task(
             device, compile_model(workload("conv_8x8x8_8_k3_s1_p1"), BASE, engines=BASE.engines, options=small)

@@ -123,3 +123,10 @@ def test_an_image_for_another_machine(tmp_path):
     caesura.compile(DIGITS, "base").save(tmp_path / "b.cimg")
     code, _, err = run(DIGITS, "--urgent", tmp_path / "b.cimg")
     assert code == 2 and "base" in err and "Traceback" not in err
+
+
+def test_it_says_that_models_take_turns_and_what_mends_it(long):
+    code, _, err = run(long, "--lv2-limit", "all", "--json")
+    claims = "of the 131,072 bytes of LV2 claims long 131,072, digits 131,072"
+    assert code == 0 and f"models take turns: {claims}; compile each of the 2 with --lv2-limit 65536, or without" in err
+    assert "take turns" not in run(long, "--json")[2]

@@ -149,3 +149,20 @@ def test_weights_stay_where_the_scenario_says_so():
         ends.append(runner.run(parse_scenario(content, "test"), Policies.named("fcfs"), Path()).makespan)
         assert runner.mismatches == []
     assert ends[1] < 0.9 * ends[0]
+
+
+@pytest.mark.parametrize(("limit", "turns"), [(131_072, True), (40_000, False)])
+def test_models_that_take_turns_are_told(limit, turns, capsys):
+    arrivals = {"kind": "trace", "times": [0]}
+    content = {
+        "name": "x",
+        "time_unit": "cycles",
+        "models": {
+            "large": {"workload": "gemm_1x64x64", "lv2_limit": limit},
+            "small": {"workload": "gemm_1x64x64", "lv2_limit": 40_000},
+        },
+        "streams": [{"name": n, "stages": [{"model": n}], "arrivals": arrivals} for n in ("large", "small")],
+    }
+    RtlRunner(MODEL).run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
+    told = capsys.readouterr().err
+    assert ("models take turns" in told and "with --lv2-limit 91072, or without" in told) == turns

@@ -124,7 +124,7 @@ def test_jobs_of_digits_end_within_their_bound():
     ],
 )
 def test_no_pause_takes_longer_than_its_bound(name, interval):
-    image = compile_model(network(name), TINY, options=Options(cancel_interval=interval))
+    image = compile_model(network(name), TINY, options=Options(cancel_interval=interval, lv2_limit="all"))
     seed = 20
     halts = random_pauses(image, random_samples(image, 20 if name == "digits" else 4, seed), seed, interval)
     points = image.meta.cancel_points

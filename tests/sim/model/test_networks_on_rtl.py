@@ -6,13 +6,14 @@ from benchmarks.accuracy_cases import random_cases, whole_networks
 from benchmarks.accuracy_runs import compare
 from caesura.samples import random_samples
 from compiler.compile import compile_model
+from compiler.plan.options import Options
 from hw.contract.params import preset
 
 TINY = preset("tiny")
 
 
 def compared(case, params):
-    image = compile_model(case.path(), params, engines=params.engines, name=case.name)
+    image = compile_model(case.path(), params, engines=params.engines, name=case.name, options=Options(lv2_limit="all"))
     return compare(case.name, image, random_samples(image, 1, 1)[0])
 
 
