@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import decisions, driving_rtl, engines_rtl, placement_rtl, requests_at_once, scheduling_rtl
+from benchmarks import decisions, driving_rtl, engines_rtl, first_runs, placement_rtl, requests_at_once, scheduling_rtl
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
 from benchmarks.scenarios import pairs
@@ -45,6 +45,7 @@ def figures() -> list[Figure]:
         *engines_rtl.figures(),
         *driving_rtl.figures(),
         *requests_at_once.figures(),
+        *first_runs.figures(),
     ]
 
 

@@ -23,7 +23,7 @@ excerpt export expressions failed family fetch field file fill finish first fit 
 form format found frontend function functional geometry greedy handle heap held importer info inner interconnect
 interfaces interrupt joined latency layout length library limits link lite log loop lower made matrix measure
 measurements memory metrics mismatch missed mode move multiplied multipliers narrow native need nest netlist no
-normalise not object of on open options origin other out output ownership pad parameter partition pending periodic
+normalise not object of on open options origin other out output ownership pad parameter partition past pending periodic
 permute picture piece pipeline pixel pointwise poisson pool prepare priority private problem process product progress
 quantise read real realign recipe recovery register registry release repeated report reset reshape robin role round
 rule runtime sample schema scope search sequence served serving setup shortest side signature simulate simulators sink

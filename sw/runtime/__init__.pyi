@@ -2,8 +2,13 @@ from . import metrics as metrics, reference as reference
 from .forecast import Estimates as Estimates, Forecast as Forecast
 from .layer_runner import LayerExecutor as LayerExecutor, LayerRunner as LayerRunner
 from .model_data import InputError as InputError, by_name as by_name, to_array as to_array
+from .past_durations import (
+    MeasuredLayer as MeasuredLayer,
+    PastDurations as PastDurations,
+    past_of as past_of,
+)
 from .preemption_mechanism import Mechanism as Mechanism, Situation as Situation, choose as choose
-from .reference import durations as durations, measured as measured
+from .reference import Durations as Durations, durations as durations, measured as measured
 from .request import (
     DeadlineMissed as DeadlineMissed,
     GroupRun as GroupRun,

@@ -13,7 +13,7 @@ from sw.runtime.forecast import Estimates, Forecast
 from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
 from sw.runtime.layer_runner import LayerRunner, StepScheduler
 from sw.runtime.measurements import Measurements
-from sw.runtime.reference import longest
+from sw.runtime.reference import longest, measured
 from sw.runtime.request import Blamed, GroupRun, Request, State, blaming
 from sw.runtime.rules import Rules
 from sw.runtime.scheduler import Decision, LayerChain, LayerGraph, LayerScheduler, PolicyFailed
@@ -55,7 +55,8 @@ class PriorityLevel:
         image = request.model.image
         key = f"{image.meta.model} #{id(image)} step {request.step}"
         groups, number = self._rules.groups(request), next(self._numbers)
-        self._estimates.add(key, [group.cost for group in groups])
+        kinds = [] if measured(image) else [image.meta.layers[group.layer].kind for group in groups]
+        self._estimates.add(key, [group.cost for group in groups], kinds)
         self._holders[key] = [group.holder for group in groups]
         graph = LayerGraph([group.after or () for group in groups]) if request.model.placed else None
         chain = LayerChain(number, key, request.arrival, request.priority, request.deadline)
@@ -290,7 +291,7 @@ class PriorityLevel:
         queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
         chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_chains]
         later = sum(
-            reference_duration(r.model.image, step) + r.data.host_cycles(step)
+            reference_duration(r.model.image, step, r.expected) + r.data.host_cycles(step)
             for r in self.requests
             for step in r.steps[r.step + 1 :]
         )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hw.image import Image
+from hw.image import Image, LayerInfo
 from sw.driver import JobResult
 
 
@@ -33,6 +33,11 @@ def longest(results: Sequence[JobResult]) -> Durations:
         times[1] += result.end - result.start
         times[2] += result.counters.get("ld2_busy", 0) + result.counters.get("st2_busy", 0)
     return Durations(*(max(times[what] for times in sums.values()) for what in range(3)))
+
+
+def stored(layer: LayerInfo) -> Durations:
+    """Return the durations of ``layer`` that its image holds: measured, or estimated until then."""
+    return Durations(layer.load, layer.compute, layer.stream)
 
 
 def measured(image: Image) -> bool:
