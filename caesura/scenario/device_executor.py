@@ -193,7 +193,9 @@ class DeviceExecutor:
         for name, models in self._models.items():
             names.setdefault(models[0].name, set()).add(name)
         named = {image: found.pop() for image, found in names.items() if len(found) == 1}
-        spans = preemptive_spans(self._runtime.requests, self._runtime.spans(), self._origin)
+        spans = preemptive_spans(
+            self._runtime.requests, self._runtime.spans(), self._origin, lambda m: named.get(m.name, m.name)
+        )
         return [replace(span, kind=named.get(span.kind, span.kind)) for span in spans]
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
