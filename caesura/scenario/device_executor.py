@@ -79,6 +79,8 @@ class DeviceExecutor:
             history=None,
         )  # fmt: skip
         self._origin = device.bus.cycle
+        self._called: dict[int, str] = {}
+        self._progress.watch(self._runtime, self._name)
 
     def _run_alone(self) -> dict[tuple[str, int], Sample]:
         outputs = {}
@@ -197,6 +199,12 @@ class DeviceExecutor:
             self._runtime.requests, self._runtime.spans(), self._origin, lambda m: named.get(m.name, m.name)
         )
         return [replace(span, kind=named.get(span.kind, span.kind)) for span in spans]
+
+    def _name(self, loaded: LoadedModel) -> str:
+        """Return the scenario's name of a model that serves a request."""
+        if id(loaded) not in self._called:
+            self._called |= {id(request.model): _tag(request).run.model for request in self._runtime.requests}
+        return self._called.get(id(loaded), loaded.name)
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
         asked, decision = _tag(run.request).run, run.decision

@@ -17,6 +17,7 @@ from .request import (
     RequestCancelled as RequestCancelled,
     State as State,
 )
+from .request_runner import RequestRunner as RequestRunner
 from .runtime import Runtime as Runtime
 from .scheduler import (
     Decision as Decision,
@@ -26,5 +27,12 @@ from .scheduler import (
     PolicyFailed as PolicyFailed,
 )
 from .session import Arrays as Arrays, Session as Session
+from .snapshot import (
+    EngineNow as EngineNow,
+    RequestNow as RequestNow,
+    Snapshot as Snapshot,
+    name_of as name_of,
+    take_snapshot as take_snapshot,
+)
 from .spans import RunSpan as RunSpan
 from .stats import LayerStats as LayerStats, RunStats as RunStats

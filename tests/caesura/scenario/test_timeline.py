@@ -57,10 +57,10 @@ dump = 1
 restore = 1
 interval = 1
 [models.long]
-workload = "conv_32x28x28_32_k3_s1_p1"
+workload = "conv_32x14x14_32_k3_s1_p1"
 lv2_limit = 131072
 [models.short]
-workload = "conv_32x16x16_32_k3_s1_p1"
+workload = "conv_16x8x8_16_k3_s1_p1"
 lv2_limit = 131072
 [[streams]]
 name = "a"
@@ -69,5 +69,5 @@ arrivals = { kind = "trace", times = [0] }
 [[streams]]
 name = "b"
 stages = [{ model = "short", priority = 1 }]
-arrivals = { kind = "trace", times = [100000] }
+arrivals = { kind = "trace", times = [20000] }
 """
