@@ -21,7 +21,7 @@ from sim import RTL_BACKENDS, cache_dir, read_kept, sources_digest, write_kept
 from sw.runtime import Durations, MeasuredLayer, PastDurations, reference
 
 _SOURCES = ("hw", "sim")  #: all code that cycles come from
-_MOST_MODELS = 100  #: whose files are read for what to expect of others: the newest
+_MOST_MODELS = 30  #: whose files are read for what to expect of others: the newest
 _Count = Annotated[int, pydantic.Field(ge=0)]
 _Times = tuple[_Count, _Count, _Count]
 

@@ -42,7 +42,7 @@ def stored(layer: LayerInfo) -> Durations:
 
 def measured(image: Image) -> bool:
     """Return whether the image holds measured durations of all its layers."""
-    return all(layer.measured_compute is not None and layer.measured_load is not None for layer in image.meta.layers)
+    return None not in [took for layer in image.meta.layers for took in (layer.measured_load, layer.measured_compute)]
 
 
 def store(image: Image, results: Sequence[JobResult]) -> None:
