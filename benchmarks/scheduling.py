@@ -9,7 +9,16 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import claims, decisions, driving_rtl, engines_rtl, placement_rtl, requests_at_once, scheduling_rtl
+from benchmarks import (
+    claims,
+    decisions,
+    driving_rtl,
+    engines_rtl,
+    first_runs,
+    placement_rtl,
+    requests_at_once,
+    scheduling_rtl,
+)
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
 from benchmarks.scenarios import pairs
@@ -46,6 +55,7 @@ def figures() -> list[Figure]:
         *driving_rtl.figures(),
         *requests_at_once.figures(),
         *claims.figures(),
+        *first_runs.figures(),
     ]
 
 

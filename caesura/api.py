@@ -16,7 +16,7 @@ from hw.contract.params import SocParams, preset
 from hw.image import Image
 from sim import BACKENDS, DEFAULT_BACKEND
 from sw.driver import BODY, Device as Driver, LoadedModel
-from sw.runtime import RunStats, Session, measured, turns_taken
+from sw.runtime import RunStats, Session, measured, past_of, turns_taken
 
 if TYPE_CHECKING:
     from compiler import Compiled, Plan
@@ -196,6 +196,8 @@ class Device:
         model = Model(self.driver, loaded, self._durations)
         if self._durations is not None:
             self._durations.recall(image)
+            if not measured(image):
+                self._durations.teach(past_of(self.driver, tenant), tenant)
         return model
 
     def unload(self, model: "Model") -> None:
@@ -254,7 +256,7 @@ class Model:
         known = measured(self.image)
         outputs, self._stats = self._session.run(inputs, engines)
         if self._durations is not None and not known and measured(self.image):
-            self._durations.remember(self.image)
+            self._durations.remember(self.image, self.tenant)
         return outputs, self._stats
 
 

@@ -47,6 +47,7 @@ def run(
         int | None, typer.Option(min=0, help="--urgent: cycle of its arrival (default: in the middle)")
     ] = None,
     every: Annotated[int | None, typer.Option(min=1, help="--urgent: it arrives again after so many cycles")] = None,
+    live: Annotated[bool, typer.Option("--live", help="--urgent: show engines, queues and requests meanwhile")] = False,
 ) -> None:
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     check_form(as_json, as_csv)
@@ -59,10 +60,11 @@ def run(
         run_with_urgent(
             model, urgent, compilation, at=at, every=every, input=input, seed=seed, output=output, backend=backend,
             as_json=as_json, trace=trace, keep_weights=keep_weights,
+            live=live,
         )  # fmt: skip
         return
-    if at is not None or every is not None:
-        raise api.UsageError("--at and --every say when --urgent MODEL arrives: name it")
+    if at is not None or every is not None or live:
+        raise api.UsageError("--at, --every and --live are of --urgent MODEL, which arrives meanwhile: name it")
     _check_outputs(output, vcd, trace or page, profile_as_csv=profile and as_csv, units=units)
     image = image_of(model, compilation)
     if check and is_image(model):

@@ -7,7 +7,7 @@ import typer
 from caesura import api, samples as inputs
 from caesura.commands.options import chosen_backend, is_image
 from caesura.compilation import Compilation, image_of
-from caesura.views import Progress, json_text, tell, write
+from caesura.views import LiveView, Progress, json_text, tell, write
 from caesura.views.progress import compiling
 from hw.image import Image
 from sim import write_trace
@@ -16,6 +16,7 @@ from sim import write_trace
 def run_with_urgent(
     model: Path, urgent: Path, compilation: Compilation, *, at: int | None, every: int | None, input: Path | None,
     seed: int, output: Path | None, backend: str | None, as_json: bool, trace: Path | None, keep_weights: bool,
+    live: bool = False,
 ) -> None:  # fmt: skip
     """Run ``model``, and ``urgent`` that arrives meanwhile, and print how both fared; exit code 1 if outputs differ."""
     from caesura.scenario import run_urgent, urgent_fields, urgent_tables  # loaded where they are used
@@ -24,13 +25,16 @@ def run_with_urgent(
     short = _image_beside(urgent, long, compilation)
     sample = inputs.load_samples(input, long, 1)[0] if input else inputs.random_samples(long, 1, seed)[0]
     backend = chosen_backend(backend, long.params)
-    with Progress() as progress, api.open(long.params, backend, progress=progress.cycles) as device:
+    with (
+        LiveView() if live else Progress() as progress,
+        api.open(long.params, backend, progress=progress.cycles) as device,
+    ):
         models = [device.load(image, keep_weights=keep_weights) for image in (long, short)]
         if device.taking_turns is not None:
             progress.note(device.taking_turns)
         found = run_urgent(
             device, models[0], models[1], sample, inputs.random_samples(short, 1, seed)[0], at=at, every=every,
-            told=progress.task,
+            told=progress.task, watch=progress.watch,
         )  # fmt: skip
     if trace:
         write_trace(trace, found.preempting.spans)

@@ -7,8 +7,8 @@ import typer
 from rich.console import Group, RenderableType
 
 from caesura.api import UsageError
-from caesura.commands.options import Csv, Json, Page, ParamsFile, Set, check_form, check_writable
-from caesura.views import Progress, json_text, line, tell, to_csv, width, write
+from caesura.commands.options import Csv, Json, Live, Page, ParamsFile, Set, check_form, check_writable
+from caesura.views import LiveView, Progress, json_text, line, tell, to_csv, width, write
 from sim import BACKENDS_HELP
 
 if TYPE_CHECKING:
@@ -34,11 +34,13 @@ def scenario(
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
     chart: Annotated[bool, typer.Option("--chart", help="draw what ran when as text, a letter for each model")] = False,
     page: Page = None,
+    live: Live = False,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.outcome_chart import outcome_chart  # loaded where they are used
     from caesura.scenario.reports import comparison, to_rows, to_table
-    from caesura.scenario.runner import run_scenario
+    from caesura.scenario.runner import backend_of, run_scenario
+    from caesura.scenario.schema import load_scenario
 
     check_form(as_json, as_csv)
     check_writable(trace, page)
@@ -48,12 +50,14 @@ def scenario(
         raise UsageError("--trace and --report tell of one run: give one --policy")
     if chart and (as_json or as_csv):
         raise UsageError("--chart draws for people: leave --json and --csv out")
+    if live and (backend or backend_of(load_scenario(file))) == "synthetic":
+        raise UsageError("--live shows engines of a device, which the synthetic machine has not: choose a --backend")
     charts: list[RenderableType] = []
 
     def drawn(scenario: "Scenario", outcome: "Outcome") -> None:
         charts.append(outcome_chart(outcome, scenario.time_unit, width()))
 
-    with Progress() as progress:
+    with LiveView() if live else Progress() as progress:
         results = [
             run_scenario(
                 file, name, backend, placement=placement, options=chosen, trace=trace, params=params,

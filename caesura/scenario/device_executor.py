@@ -81,6 +81,8 @@ class DeviceExecutor:
             history=None,
         )  # fmt: skip
         self._origin = device.bus.cycle
+        self._called: dict[int, str] = {}
+        self._progress.watch(self._runtime, self._name)
 
     def _run_alone(self) -> dict[tuple[str, int], Sample]:
         outputs = {}
@@ -195,8 +197,16 @@ class DeviceExecutor:
         for name, models in self._models.items():
             names.setdefault(models[0].name, set()).add(name)
         named = {image: found.pop() for image, found in names.items() if len(found) == 1}
-        spans = preemptive_spans(self._runtime.requests, self._runtime.spans(), self._origin)
+        spans = preemptive_spans(
+            self._runtime.requests, self._runtime.spans(), self._origin, lambda m: named.get(m.name, m.name)
+        )
         return [replace(span, kind=named.get(span.kind, span.kind)) for span in spans]
+
+    def _name(self, loaded: LoadedModel) -> str:
+        """Return the scenario's name of a model that serves a request."""
+        if id(loaded) not in self._called:
+            self._called |= {id(request.model): _tag(request).run.model for request in self._runtime.requests}
+        return self._called.get(id(loaded), loaded.name)
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
         asked, decision = _tag(run.request).run, run.decision

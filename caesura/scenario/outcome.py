@@ -99,8 +99,8 @@ def spans(outcome: Outcome, time_unit: str) -> list[Span]:
     if outcome.timeline:
         return [*outcome.timeline, *result]
     result += [
-        Span(("accelerator", f"engine {move.engine} switches"), move.kind, round(move.begin * scale),
-             round(move.end * scale), move.kind)
+        Span(("accelerator", f"engine {move.engine} switches"), f"{move.kind}: {', '.join(move.models)}",
+             round(move.begin * scale), round(move.end * scale), move.kind)
         for move in outcome.moves
     ]  # fmt: skip
     for run in outcome.layers:

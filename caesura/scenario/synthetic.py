@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -126,10 +126,11 @@ class SyntheticExecutor:
         """Return what ran, as ``ModelExecutor`` describes it."""
         machine = self._machine
         engines = len(machine.compute_busy)
+        moves = [replace(m, models=tuple(self._runs[number].run.model for number in m.requests)) for m in machine.moves]
         return Outcome(
             engines, engines, list(frames), self._ended, machine.access_busy, machine.compute_busy,
             sum(machine.switch_time),
-            preemptions=machine.switches, moves=machine.moves, decision_seconds=self._decision_seconds,
+            preemptions=machine.switches, moves=moves, decision_seconds=self._decision_seconds,
         )  # fmt: skip
 
     # -- preemption ------------------------------------------------------------------------------------------

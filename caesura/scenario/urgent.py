@@ -51,10 +51,12 @@ class UrgentRun:
 def run_urgent(
     device: Device, long: Model, urgent: Model, inputs: Sample, urgent_inputs: Sample, *, at: int | None = None,
     every: int | None = None, told: Callable[[str], None] = lambda what: None,
+    watch: Callable[[Runtime], None] = lambda runtime: None,
 ) -> UrgentRun:  # fmt: skip
     """Run ``long`` and ``urgent`` alone, then ``long`` with requests for ``urgent`` that arrive ``at`` cycles after it
     began (default: when half of it is done) and, with ``every``, again so many cycles later as long as it would take
-    alone; first without preemption, then with it. ``told`` is called with what is being done.
+    alone; first without preemption, then with it. ``told`` is called with what is being done, ``watch`` with each run
+    time.
 
     Raises :class:`UsageError` if ``at`` lies behind the end of ``long``, or for more than :data:`MOST_ARRIVALS`, and
     the error of a request that fails.
@@ -79,6 +81,7 @@ def run_urgent(
     def together(preemptive: bool) -> Together:
         told(f"both, {'with' if preemptive else 'without'} preemption")
         with Runtime(device, preemptive=preemptive, history=None) as runtime:
+            watch(runtime)
             begin = device.bus.cycle
             first = runtime.submit(long, inputs)
             others = [runtime.submit(urgent, urgent_inputs, priority=1, arrival=begin + cycle) for cycle in arrivals]

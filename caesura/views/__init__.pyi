@@ -11,6 +11,7 @@ from .contents import (
     show_image as show_image,
     show_params as show_params,
 )
+from .live import LiveView as LiveView
 from .page import label as label, write_page as write_page
 from .pages import (
     write_bench_page as write_bench_page,

@@ -3,13 +3,19 @@
 import math
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.status import Status
 
 from caesura.views.terminal import line, say
 from hw.contract.params import SocParams
+
+if TYPE_CHECKING:
+    from sw.driver import LoadedModel
+    from sw.runtime import RequestRunner
 
 
 def compiling(model: Path, params: SocParams) -> str:
@@ -54,6 +60,10 @@ class Progress:
         self._what, self._start, self._end = "", None, None
         if self._status:
             self._status.stop()
+
+    def watch(self, runtime: "RequestRunner", names: "Callable[[LoadedModel], str] | None" = None) -> None:
+        """Take note of the run time that serves from now on; a line shows nothing of it. ``names`` is what models are
+        called, by default as their files."""
 
     def cycles(self, cycle: int) -> None:
         """Take the cycle that the simulator reports; this is a ``hw.contract.bus.Progress``."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hw.image import LayerInfo
 from sim import Counter, InstructionRun, Span
-from sw.driver import HandledInterrupt, JobResult
+from sw.driver import HandledInterrupt, JobResult, LoadedModel
 from sw.runtime import Request, RunSpan, RunStats
 
 _HOST_KINDS = ("pause", "drain", "resume")
@@ -57,17 +57,25 @@ def _engines(jobs: Iterable[JobResult]) -> set[int]:
     return {job.engine for job in jobs}
 
 
-def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan], origin: int = 0) -> list[Span]:
+def tenant_name(model: LoadedModel) -> str:
+    """Return the name of a model, and behind it whose it is, unless that is the default tenant."""
+    return model.name if model.tenant is None else f"{model.name} ({model.tenant})"
+
+
+def preemptive_spans(
+    requests: Sequence[Request], spans: Sequence[RunSpan], origin: int = 0,
+    names: Callable[[LoadedModel], str] = tenant_name,
+) -> list[Span]:  # fmt: skip
     """Return the spans of a run of :class:`~sw.runtime.runtime.Runtime` with preemption, whose ``requests`` and
-    ``spans()`` these are. Time begins at cycle ``origin``.
+    ``spans()`` these are. Time begins at cycle ``origin``. ``names`` is what models are called.
 
     Engines: jobs as :func:`job_spans` has them, the part of a job before it was suspended (no completion tells when it
-    began: it is drawn from when the engine was free), dumps and restores. Host: pause with the drains in it, and
-    resume. Requests: a line for each, where it waits, runs, or is suspended.
+    began: it is drawn from when the engine was free), dumps and restores, named after whose data they move. Host: pause
+    with the drains in it, and resume. Requests: a line for each, where it waits, runs, or is suspended.
     """
     by_number = {request.number: request for request in requests}
     result = job_spans([job for request in requests for job in request.results])
-    result += [_moved(span) for span in spans if span.kind in _MOVING_KINDS]
+    result += [_moved(span, names) for span in spans if span.kind in _MOVING_KINDS]
     busy = [(span.track, span.end) for span in result]
     halts = [span for span in spans if span.kind == "drain"]
     for span in sorted(halts, key=lambda span: span.end):
@@ -75,9 +83,10 @@ def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan], orig
         if part is not None:
             result.append(part)
             busy.append((part.track, part.end))
-    result += [_hosted(span) for span in spans if span.kind in _HOST_KINDS]
+    called = {request.number: names(request.model) for request in requests}
+    result += [_hosted(span, called.get(span.request, span.model)) for span in spans if span.kind in _HOST_KINDS]
     for request in requests:
-        result += _request_line(request, _runs(spans, request.number))
+        result += _request_line(request, _runs(spans, request.number), called[request.number])
     return [replace(span, start=span.start - origin, end=span.end - origin) for span in result]
 
 
@@ -86,15 +95,17 @@ def _layer(job: JobResult) -> LayerInfo:
     return meta.layers[meta.jobs[job.job].layer]
 
 
-def _moved(span: RunSpan) -> Span:
-    details = {"request": span.request, "model": span.model, "bytes": span.bytes}
-    return Span((f"engine {span.engine}", "executor"), span.kind, span.begin, span.end, span.kind, details)
+def _moved(span: RunSpan, names: Callable[[LoadedModel], str]) -> Span:
+    whose = ", ".join(names(model) for model in span.moved)
+    details = {"request": span.request, "for": span.model, "of": whose, "bytes": span.bytes}
+    track = (f"engine {span.engine}", "executor")
+    return Span(track, f"{span.kind}: {whose}", span.begin, span.end, span.kind, details)
 
 
-def _hosted(span: RunSpan) -> Span:
+def _hosted(span: RunSpan, model: str) -> Span:
     name = span.kind if span.engine < 0 else f"{span.kind} engine {span.engine}"
-    details = {"request": span.request, "model": span.model}
-    return Span(("host", "run time"), f"{name}: {span.model}", span.begin, span.end, span.kind, details)
+    details = {"request": span.request, "model": model}
+    return Span(("host", "run time"), f"{name}: {model}", span.begin, span.end, span.kind, details)
 
 
 def _runs(spans: Iterable[RunSpan], request: int) -> list[RunSpan]:
@@ -121,16 +132,16 @@ def _interrupted(
     return Span(track, f"{_layer(job).name} (suspended)", max(begins), halt.end, request.model.name, details)
 
 
-def _request_line(request: Request, runs: Sequence[RunSpan]) -> list[Span]:
+def _request_line(request: Request, runs: Sequence[RunSpan], model: str) -> list[Span]:
     """Return the line of a request: waiting until it first runs, then running and suspended by turns; there is nothing
     for one that never ran."""
-    track = ("requests", f"{request.number:03} {request.model.name}")
+    track = ("requests", f"{request.number:03} {model}")
     details = {"priority": request.priority}
     result, now, state = [], request.arrival, "waiting"
     for run in runs:
         if run.begin > now:
-            result.append(Span(track, state, now, run.begin, state, details))
-        result.append(Span(track, "running", run.begin, run.end, request.model.name, details))
+            result.append(Span(track, f"{state}: {model}", now, run.begin, state, details))
+        result.append(Span(track, f"running: {model}", run.begin, run.end, request.model.name, details))
         now, state = run.end, "suspended"
     return result
 

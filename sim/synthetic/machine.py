@@ -35,12 +35,15 @@ class SwitchCost:
 
 @dataclass(frozen=True)
 class StateMove:
-    """Describes a ``dump`` or a ``restore`` of an engine, and when it was."""
+    """Describes a ``dump`` or a ``restore`` of an engine, when it was, and the numbers of the ``requests`` that were
+    on chip there; ``models``: of these, for whoever knows them."""
 
     kind: str
     engine: int
     begin: float
     end: float
+    requests: tuple[int, ...] = ()
+    models: tuple[str, ...] = ()
 
 
 class SyntheticMachine:
@@ -203,7 +206,8 @@ class SyntheticMachine:
         gone = [job for job in self.on_chip(engine) if self._level(job) <= level]
         self.switches += 1
         self.switch_time[engine] += self._switch.dump + self._switch.restore
-        self.moves.append(StateMove("dump", engine, self.env.now, self.env.now + self._switch.dump))
+        whose = tuple(sorted({job.request for job in gone}))
+        self.moves.append(StateMove("dump", engine, self.env.now, self.env.now + self._switch.dump, whose))
         yield self.env.timeout(self._switch.dump)
         self.used -= stopped.bytes if stopped is not None else 0
         self._dumped |= {job.request: job for job in gone}
@@ -216,7 +220,7 @@ class SyntheticMachine:
                 yield from self._serve(engine, level)  # what came meanwhile may hold the memory
             self._restoring.remove(stopped)
             self.used += stopped.bytes
-        self.moves.append(StateMove("restore", engine, self.env.now, self.env.now + self._switch.restore))
+        self.moves.append(StateMove("restore", engine, self.env.now, self.env.now + self._switch.restore, whose))
         yield self.env.timeout(self._switch.restore)
         for job in gone:
             if self._dumped.get(job.request) is job:  # it may have gone on elsewhere

@@ -3,8 +3,13 @@ from .forecast import Estimates as Estimates, Forecast as Forecast
 from .layer_graph import LayerGraph as LayerGraph
 from .layer_runner import LayerExecutor as LayerExecutor, LayerRunner as LayerRunner
 from .model_data import InputError as InputError, by_name as by_name, to_array as to_array
+from .past_durations import (
+    MeasuredLayer as MeasuredLayer,
+    PastDurations as PastDurations,
+    past_of as past_of,
+)
 from .preemption_mechanism import Mechanism as Mechanism, Situation as Situation, choose as choose
-from .reference import durations as durations, measured as measured
+from .reference import Durations as Durations, durations as durations, measured as measured
 from .request import (
     DeadlineMissed as DeadlineMissed,
     GroupRun as GroupRun,
@@ -13,6 +18,7 @@ from .request import (
     RequestCancelled as RequestCancelled,
     State as State,
 )
+from .request_runner import RequestRunner as RequestRunner
 from .runtime import Runtime as Runtime
 from .scheduler import (
     Decision as Decision,
@@ -21,6 +27,13 @@ from .scheduler import (
     PolicyFailed as PolicyFailed,
 )
 from .session import Arrays as Arrays, Session as Session
+from .snapshot import (
+    EngineNow as EngineNow,
+    RequestNow as RequestNow,
+    Snapshot as Snapshot,
+    name_of as name_of,
+    take_snapshot as take_snapshot,
+)
 from .spans import RunSpan as RunSpan
 from .stats import LayerStats as LayerStats, RunStats as RunStats
 from .taking_turns import turns_taken as turns_taken

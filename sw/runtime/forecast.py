@@ -23,12 +23,16 @@ class Estimates:
         self._costs = {name: list(layers) for name, layers in models.items()}
         self._reference = {name: tuple(layers) for name, layers in models.items()}
         self._remaining: dict[str, list[float]] = {}
+        self._unmeasured: dict[str, dict[int, tuple[str, LayerCost]]] = {}
         self._gain = gain
 
-    def add(self, model: str, layers: Sequence[LayerCost]) -> None:
-        """Add a model that was not known; one that was keeps what has been measured."""
-        self._costs.setdefault(model, list(layers))
-        self._reference.setdefault(model, tuple(layers))
+    def add(self, model: str, layers: Sequence[LayerCost], kinds: Sequence[str] = ()) -> None:
+        """Add a model that was not known; one that was keeps what has been measured. ``kinds``: the operators of each
+        layer, of a model that was never measured. Layers of one kind and one cost are alike: what is measured of one is
+        expected of the others until they have run themselves."""
+        if model not in self._costs:
+            self._costs[model], self._reference[model] = list(layers), tuple(layers)
+            self._unmeasured[model] = dict(enumerate(zip(kinds, layers, strict=False)))
 
     def reference(self, model: str, layer: int) -> LayerCost:
         """Return the reference durations of a layer (of **Queue-time balancing**): as stored, whatever was measured
@@ -56,7 +60,15 @@ class Estimates:
             old.load if load is None else old.load + self._gain * (load - old.load),
             old.compute if compute is None else old.compute + self._gain * (compute - old.compute),
         )
+        self._expect_alike(model, layer)
         self._remaining.pop(model, None)
+
+    def _expect_alike(self, model: str, layer: int) -> None:
+        """Expect of layers like ``layer`` that have not run what is expected of it."""
+        unmeasured = self._unmeasured.get(model, {})
+        if (mine := unmeasured.pop(layer, None)) is not None:
+            for other in [other for other, its in unmeasured.items() if its == mine]:
+                self._costs[model][other] = self._costs[model][layer]
 
 
 Key = tuple[int, int]  #: request and layer

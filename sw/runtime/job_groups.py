@@ -1,21 +1,24 @@
 """Divides what is scheduled, the layers of a step, into groups. A layer with many jobs goes in groups, so that one
 group loads into the model's ring of weight windows while another computes."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hw.image import Image, StepInfo
+from hw.image import Image, LayerInfo, StepInfo
 from sw.driver.models.job_order import predecessors
 from sw.runtime.policies.contract import LayerCost
+from sw.runtime.reference import Durations, stored
+
+Expected = Callable[[LayerInfo], Durations]
 
 
 @dataclass(frozen=True)
 class JobGroup:
     """Holds jobs of one layer that are queued together.
 
-    ``cost``: by the image's reference durations. ``holder``: the group of the same step that must end before this one's
-    weights have a place in LV2. ``after``: of a placed image, the groups of the step that must end before this one
-    begins; None: the group before it.
+    ``cost``: by the durations that are expected of the layer. ``holder``: the group of the same step that must end
+    before this one's weights have a place in LV2. ``after``: of a placed image, the groups of the step that must end
+    before this one begins; None: the group before it.
     """
 
     layer: int
@@ -25,13 +28,14 @@ class JobGroup:
     after: tuple[int, ...] | None = None
 
 
-def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
-    """Return all groups of a step, in order."""
+def job_groups(image: Image, step: StepInfo, expected: Expected = stored) -> list[JobGroup]:
+    """Return all groups of a step, in order. ``expected`` gives the durations of a layer, by default those in the
+    image."""
     layers: dict[int, list[int]] = {}
     for index in range(step.first, step.first + step.count):
         layers.setdefault(image.meta.jobs[index].layer, []).append(index)
     if image.meta.parts:
-        return _placed_groups(image, layers)
+        return _placed_groups(image, layers, expected)
     before = predecessors(image)
     depth = _ring_depth(image, before)
     groups: list[JobGroup] = []
@@ -40,7 +44,8 @@ def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
         for piece in _split(image, jobs, depth):
             held = [number[job] for index in piece if (job := before[index]) in number and job is not None]
             number |= dict.fromkeys(piece, len(groups))
-            groups.append(JobGroup(layer, tuple(piece), _cost(image, layer, jobs, piece), max(held, default=None)))
+            cost = _cost(image, expected(image.meta.layers[layer]), jobs, piece)
+            groups.append(JobGroup(layer, tuple(piece), cost, max(held, default=None)))
     return groups
 
 
@@ -55,7 +60,7 @@ def whole_step(step: StepInfo) -> JobGroup:
     return JobGroup(-1, tuple(range(step.first, step.first + step.count)), LayerCost(0.0, 0.0), None)
 
 
-def _placed_groups(image: Image, layers: Mapping[int, Sequence[int]]) -> list[JobGroup]:
+def _placed_groups(image: Image, layers: Mapping[int, Sequence[int]], expected: Expected) -> list[JobGroup]:
     """Return the layers of a step of a placed image, each whole: its jobs go to one engine, which has windows of its
     own."""
     number = {job: i for i, jobs in enumerate(layers.values()) for job in jobs}
@@ -63,7 +68,7 @@ def _placed_groups(image: Image, layers: Mapping[int, Sequence[int]]) -> list[Jo
         JobGroup(
             layer,
             tuple(jobs),
-            _cost(image, layer, jobs, jobs),
+            _cost(image, expected(image.meta.layers[layer]), jobs, jobs),
             None,
             tuple(sorted({number[earlier] for earlier in image.meta.jobs[jobs[0]].after if earlier in number})),
         )
@@ -71,9 +76,9 @@ def _placed_groups(image: Image, layers: Mapping[int, Sequence[int]]) -> list[Jo
     ]
 
 
-def reference_duration(image: Image, step: StepInfo) -> float:
+def reference_duration(image: Image, step: StepInfo, expected: Expected = stored) -> float:
     """Return the cycles that a step takes when the model runs alone: memory access or compute, whichever is longer."""
-    costs = [group.cost for group in job_groups(image, step)] if step.kind == "jobs" else []
+    costs = [group.cost for group in job_groups(image, step, expected)] if step.kind == "jobs" else []
     return max(sum(cost.load for cost in costs), sum(cost.compute for cost in costs))
 
 
@@ -103,14 +108,14 @@ def _split(image: Image, jobs: Sequence[int], depth: int) -> list[list[int]]:
     return [[index for mine in piece.values() for index in mine] for piece in cut]
 
 
-def _cost(image: Image, layer: int, jobs: Sequence[int], piece: Sequence[int]) -> LayerCost:
-    """Return the piece's share of the layer: of its load by bytes, of its compute and what it streams by jobs."""
-    info = image.meta.layers[layer]
+def _cost(image: Image, took: Durations, jobs: Sequence[int], piece: Sequence[int]) -> LayerCost:
+    """Return the piece's share of what the layer ``took``: of its load by bytes, of its compute and what it streams by
+    jobs."""
     size, whole = _windows(image, piece), _windows(image, jobs)
-    load = info.load * size / whole if whole else 0.0
-    compute = info.compute * len(piece) / len(jobs)
+    load = took.load * size / whole if whole else 0.0
+    compute = took.compute * len(piece) / len(jobs)
     depth = max(_count(image, piece).values())
-    streamed = info.stream * len(piece) / len(jobs)
+    streamed = took.stream * len(piece) / len(jobs)
     overlap = (depth - 1) / depth * min(load, compute) + streamed
     return LayerCost(load + streamed, compute, size, overlap, depth, streamed)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hw.image import Image
+from hw.image import Image, LayerInfo
 from sw.driver import JobResult
 
 
@@ -35,9 +35,14 @@ def longest(results: Sequence[JobResult]) -> Durations:
     return Durations(*(max(times[what] for times in sums.values()) for what in range(3)))
 
 
+def stored(layer: LayerInfo) -> Durations:
+    """Return the durations of ``layer`` that its image holds: measured, or estimated until then."""
+    return Durations(layer.load, layer.compute, layer.stream)
+
+
 def measured(image: Image) -> bool:
     """Return whether the image holds measured durations of all its layers."""
-    return all(layer.measured_compute is not None and layer.measured_load is not None for layer in image.meta.layers)
+    return None not in [took for layer in image.meta.layers for took in (layer.measured_load, layer.measured_compute)]
 
 
 def store(image: Image, results: Sequence[JobResult]) -> None:

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from hw.image import StepInfo
 from sw.driver import DeviceFault, DeviceJob, DeviceTimeout, DriverError, JobResult, LoadedModel
-from sw.runtime.job_groups import JobGroup, job_groups
+from sw.runtime.job_groups import Expected, JobGroup, job_groups
 from sw.runtime.model_data import Arrays, ModelData
+from sw.runtime.past_durations import past_of
 from sw.runtime.scheduler import Decision
 from sw.runtime.stats import StepOnCpu
 
@@ -143,7 +144,14 @@ class Request:
     @property
     def groups(self) -> list[JobGroup]:
         """Return the groups of the current step; there are none once all steps have ended."""
-        return job_groups(self.model.image, self.steps[self.step]) if self.step < len(self.steps) else []
+        if self.step == len(self.steps):
+            return []
+        return job_groups(self.model.image, self.steps[self.step], self.expected)
+
+    @property
+    def expected(self) -> Expected:
+        """Return what gives the durations of a layer of the model: as measured, or as layers like it let expect."""
+        return past_of(self.data.device, self.tenant).of(self.model.image)
 
     @property
     def progress(self) -> float:

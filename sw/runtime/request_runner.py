@@ -12,6 +12,7 @@ from sw.runtime.engine_changes import EngineChanges
 from sw.runtime.forecast import Estimates
 from sw.runtime.measurements import Measurements
 from sw.runtime.model_data import ModelData
+from sw.runtime.past_durations import MeasuredLayer, past_of
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.priorities import Priorities
 from sw.runtime.recovery import Recovery
@@ -216,6 +217,7 @@ class RequestRunner:
         try:
             if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
                 reference.store(request.model.image, request.results)
+                past_of(self.device, request.tenant).add(MeasuredLayer.all_of(request.model.image))
             if self._on_end is not None:
                 self._on_end(request)
         except Exception as failure:

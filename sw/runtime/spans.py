@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from sw.driver import HaltRecord
+from sw.driver import HaltRecord, LoadedModel
 from sw.driver.preempt.state_transfer import Dump, StateTransfer
 from sw.runtime.request import Request
 
@@ -29,6 +29,7 @@ class RunSpan:
     begin: int
     end: int
     bytes: int = 0
+    moved: tuple[LoadedModel, ...] = ()  #: of a dump or restore: suspended models whose data were moved
 
     @property
     def cycles(self) -> int:
@@ -83,6 +84,7 @@ class SpanLog:
                 copy.start,
                 copy.end,
                 copy.bytes,
+                copy.models,
             )
             for request, operation in self._operations
             for copy in operation.results

@@ -14,7 +14,7 @@ from sw.runtime.layer_runner import LayerRunner, StepScheduler
 from sw.runtime.loaders import Loaders
 from sw.runtime.measurements import Measurements
 from sw.runtime.memory_share import MemoryShares
-from sw.runtime.reference import longest
+from sw.runtime.reference import longest, measured
 from sw.runtime.request import Blamed, GroupRun, Request, State, blaming
 from sw.runtime.rules import Rules
 from sw.runtime.scheduler import Decision, LayerChain, LayerScheduler, PolicyFailed
@@ -75,7 +75,8 @@ class StartedRequests:
         image = request.model.image
         key = f"{image.meta.model} #{id(image)} step {request.step}"
         groups, number = self._rules.groups(request), next(self._numbers)
-        self._estimates.add(key, [group.cost for group in groups])
+        kinds = [] if measured(image) else [image.meta.layers[group.layer].kind for group in groups]
+        self._estimates.add(key, [group.cost for group in groups], kinds)
         self._holders[key] = [group.holder for group in groups]
         graph = LayerGraph([group.after or () for group in groups]) if request.model.placed else None
         engines = frozenset() if self._rules.placed else frozenset(request.model.engines)
@@ -322,7 +323,7 @@ class StartedRequests:
         numbers = {number for number, step in self._layers.steps.items() if step.owner in requests}
         to_decide = self._scheduler.remaining(numbers, len(everywhere) if self._rules.placed else 1)
         later = sum(
-            reference_duration(r.model.image, step) + r.data.host_cycles(step)
+            reference_duration(r.model.image, step, r.expected) + r.data.host_cycles(step)
             for r in requests
             for step in r.steps[r.step + 1 :]
         )

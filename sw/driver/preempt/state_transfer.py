@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sw.driver.memory.ranges import LV2, Footprint, Range
+from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.preempt.copies import Program, Spill, load, save
 from sw.driver.preempt.staging import CopyJob
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
@@ -16,14 +17,15 @@ from sw.driver.queues.job import DeviceJob, DramTraffic, JobState
 
 @dataclass(frozen=True)
 class CopyResult:
-    """Describes one supervisor job that moved ``bytes`` to or from DRAM; times and ``traffic`` are as in
-    ``JobResult``."""
+    """Describes one supervisor job that moved ``bytes`` of suspended ``models`` to or from DRAM; times and ``traffic``
+    are as in ``JobResult``."""
 
     engine: int
     start: int
     end: int
     bytes: int
     traffic: DramTraffic
+    models: tuple[LoadedModel, ...] = ()
 
 
 def _nothing() -> None:

@@ -130,7 +130,8 @@ class Supervisor:
         purpose: _Purpose = job.purpose
         if purpose.bytes is not None:
             traffic = DramTraffic.of(completion)
-            moved = CopyResult(job.engine, completion["start"], completion["end"], purpose.bytes, traffic)
+            start, end = completion["start"], completion["end"]
+            moved = CopyResult(job.engine, start, end, purpose.bytes, traffic, job.models)
             purpose.operation.results.append(moved)
         purpose.effects.on_start()
         purpose.effects.on_end()

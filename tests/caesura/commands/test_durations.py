@@ -5,6 +5,7 @@ import json
 import caesura
 from caesura.samples import random_samples
 from hw.image.image import Image
+from sw.runtime import past_of
 from sw.runtime.reference import measured
 from tests.system.command import caesura_command
 
@@ -46,7 +47,7 @@ def test_a_first_run_measures_for_all_later_ones_and_leaves_files_alone(tmp_path
         again, other = device.load(caesura.compile(DIGITS)), device.load(caesura.compile(DIGITS, observe=True))
         assert again.image.meta.layers == model.image.meta.layers
         assert not measured(other.image)  # another program
-    (kept,) = (tmp_path / "cache" / "durations").iterdir()
+    (kept,) = (tmp_path / "cache" / "durations").glob("*/*")
     content = kept.read_text()
     for damaged in ("{", "[]", "{}", content.replace("layers", "layer"), *_with_layers(content)):
         kept.write_text(damaged)
@@ -57,5 +58,31 @@ def test_a_first_run_measures_for_all_later_ones_and_leaves_files_alone(tmp_path
 def _with_layers(content: str) -> list[str]:
     """The same file with layers that cannot be: one lost, without a number, a negative or an endless one."""
     layers = json.loads(content)["layers"]
-    wrong = [layers[1:], [*layers[:-1], [1, 2]], [*layers[:-1], [1, -2, 3]], [*layers[:-1], [1, 2, 1e400]]]
+    last = [layers[-1] | {"measured": times} for times in ([1, 2], [1, -2, 3], [1, 2, 1e400])]
+    wrong = [layers[1:], *([*layers[:-1], each] for each in last)]
     return [json.dumps(json.loads(content) | {"layers": case}) for case in wrong]
+
+
+def test_what_a_model_took_is_what_another_one_is_expected_to_take_the_next_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("caesura.duration_store.cache_dir", lambda: tmp_path / "cache")
+    image, other = caesura.compile(DIGITS), caesura.compile(DIGITS, observe=True)
+    sample = random_samples(image, 1, 0)[0]
+    for layer in image.meta.layers:  # so that it is seen who was learned from
+        layer.estimated_compute *= 2
+    with caesura.open(backend="model") as device:
+        device.load(image, tenant="somebody")(sample)
+        assert first_costs(device, other) == first_costs(device, other, "nobody")  # what they are is not known to them
+    with caesura.open(backend="model") as device:
+        known = first_costs(device, other, "somebody")
+        assert sum(known) < 0.8 * sum(first_costs(device, other))
+    (kept,) = (tmp_path / "cache" / "durations").glob("*/*")
+    kept.write_text("{")
+    with caesura.open(backend="model") as device:
+        assert first_costs(device, other, "somebody") == first_costs(device, other)
+
+
+def first_costs(device, image, tenant=None):
+    """What the layers of ``image`` are expected to compute before they have run."""
+    loaded = device.load(image, tenant=tenant).loaded
+    expected = past_of(device.driver, tenant).of(loaded.image)
+    return [expected(layer).compute for layer in image.meta.layers]

@@ -55,11 +55,11 @@ def test_again_and_again(long):
 
 
 def test_what_people_read(long, tmp_path):
-    code, out, err = run(long, "--trace", tmp_path / "t.json")
-    assert code == 0, err
+    code, out, err = run(long, "--trace", tmp_path / "t.json", "--live")
+    assert code == 0 and err == "" and "\x1b" not in out  # there is no terminal
     assert "with preemption" in out and "outputs: equal to those of the models alone" in out
     names = {event.get("name") for event in json.loads((tmp_path / "t.json").read_text())["traceEvents"]}
-    assert {"dump", "restore"} <= names
+    assert {name.partition(": ")[0] for name in names if name and "long" in name} >= {"dump", "restore", "suspended"}
 
 
 def test_where_it_is_cheaper_to_wait(tmp_path):
@@ -116,7 +116,8 @@ def test_an_urgent_model_with_an_open_dimension(tmp_path):
 
 def test_an_arrival_of_nothing():
     code, _, err = caesura_command("run", DIGITS, "--backend", "model", "--at", "5")
-    assert code == 2 and "--at and --every say when --urgent MODEL arrives: name it" in " ".join(err.split())
+    told = "--at, --every and --live are of --urgent MODEL, which arrives meanwhile: name it"
+    assert code == 2 and told in " ".join(err.split())
 
 
 def test_an_image_for_another_machine(tmp_path):

@@ -50,7 +50,8 @@ def test_every_job_dump_and_restore_is_on_the_executor_and_none_overlap(runtime,
         assert before.start < before.end <= after.start
     names = [span.name for span in executor]
     assert sum(name.endswith("(suspended)") for name in names) == 1
-    assert names.index("dump") < names.index("restore")
+    long = runtime.requests[0].model.name
+    assert names.index(f"dump: {long}") < names.index(f"restore: {long}")  # whose data they are, not for whom they go
 
 
 def test_the_suspended_part_ends_at_the_halt_and_the_rest_follows_the_restore(runtime, spans):
@@ -61,12 +62,12 @@ def test_the_suspended_part_ends_at_the_halt_and_the_rest_follows_the_restore(ru
     assert part.end == drain.end
     assert part.details["job"] == rest.details["job"]
     assert part.name.split(" (")[0] == rest.name.split(" (")[0]
-    assert rest.start >= max(span.end for span in executor if span.name == "restore")
+    assert rest.start >= max(span.end for span in executor if span.kind == "restore")
 
 
 def test_dumps_carry_their_bytes(runtime, spans):
     for kind in ("dump", "restore"):
-        shown = [span.details["bytes"] for span in on(spans, "engine 0", "executor") if span.name == kind]
+        shown = [span.details["bytes"] for span in on(spans, "engine 0", "executor") if span.kind == kind]
         assert shown == [span.bytes for span in runtime.spans() if span.kind == kind]
         assert sum(shown) > 0
 
@@ -81,8 +82,10 @@ def test_host_pauses_until_the_engine_is_empty_then_resumes(spans):
 def test_a_line_per_request_shows_waiting_running_and_suspended(runtime, spans):
     first, second = runtime.requests
     lines = [on(spans, "requests", f"{r.number:03} {r.model.name}") for r in runtime.requests]
-    assert [span.name for span in lines[0]] == ["running", "suspended", "running"]
-    assert [span.name for span in lines[1]] == ["waiting", "running"]
+    shown = [[span.name.split(": ") for span in line] for line in lines]
+    names = [request.model.name for request in runtime.requests]
+    assert shown[0] == [["running", names[0]], ["suspended", names[0]], ["running", names[0]]]
+    assert shown[1] == [["waiting", names[1]], ["running", names[1]]]
     assert lines[1][0].start == second.arrival
     for line in lines:
         for before, after in itertools.pairwise(line):
@@ -90,6 +93,19 @@ def test_a_line_per_request_shows_waiting_running_and_suspended(runtime, spans):
     suspended, urgent = lines[0][1], lines[1][1]
     assert suspended.start <= urgent.start < urgent.end <= suspended.end
     assert lines[0][-1].end == max(result.end for result in first.results)
+
+
+def test_suspended_tenants_are_told_by_name():
+    device = Device(FakeSoc(TINY))
+    images = walking_image(TINY, jobs=6), smashing_image(TINY)
+    models = [device.load(image, tenant=name) for image, name in zip(images, ("ann", "bob"), strict=True)]
+    runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
+    for priority, model in enumerate(models):
+        runtime.submit(model, X, priority=priority, arrival=device.bus.cycle + 4500 * priority)
+    runtime.run_until_done()
+    names = {span.name for span in preemptive_spans(runtime.requests, runtime.spans())}
+    long = f"{models[0].name} (ann)"
+    assert {f"dump: {long}", f"restore: {long}", f"suspended: {long}", f"pause: {long}", f"resume: {long}"} <= names
 
 
 def test_cycles_of_each_kind_are_separate(runtime):
