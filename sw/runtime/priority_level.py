@@ -125,6 +125,8 @@ class PriorityLevel:
             return True
         if len(self.groups) - len(self._begun) >= self._rules.ahead:
             return False
+        if self._rules.whole:
+            return True
         if (
             self._rules.placed
             and len({run.decision.engine for run in self.groups.values()}) < self._device.params.engines

@@ -34,7 +34,7 @@ class Session(ModelData):
         time, another session or another thread uses the device.
         """
         with self.device.ownership.one_thread():
-            rules = Rules.of_whole_steps(self.model, self.limit)
+            rules = Rules.of_whole_steps(self.device, self.model, self.limit)
             runner = RequestRunner(self.device, rules, name=f"a session of model {self.model.name!r}")
             try:
                 request = runner.accept(self, inputs, engines=engines)

@@ -145,3 +145,42 @@ class QueueTime(PlacementPolicy):
         # An empty queue stands at its initial value exactly, whatever rounding did.
         left = self._queues.values[queue] - duration if added else self._initial[queue]
         self._queues.set(queue, left)
+
+
+class LiveQueueTime(QueueTime):
+    """Lets an operator join the queue with the smallest expected queue time at the moment at which its inputs will
+    exist; ties go to the one with the smallest now, and then to the smaller number.
+
+    What a queue will have run by then is not in its way. So the branches of a network that meet are dealt out anew to
+    all queues, however long each was busy before. A queue is believed to end as its operators follow each other and
+    wait for their inputs, but no sooner than those behind the one that runs can have run by their reference durations;
+    one that has run empty is free. A decision takes O(n) for n queues.
+
+    ``since``: the time at which the initial waits are as given; from then on they pass.
+    """
+
+    def __init__(self, initial_waits: Sequence[float], since: float = 0.0) -> None:
+        super().__init__(initial_waits)
+        self._ends = [since + wait for wait in initial_waits]
+
+    def place(self, operator: Operator) -> int:
+        """Return the queue that the class describes."""
+        begin = max(operator.now, operator.ready)
+        waits = [max(0.0, self._end(queue, operator.now) - begin) for queue in range(len(self._ends))]
+        queue = min(range(len(waits)), key=lambda one: (waits[one], self._queues.values[one]))
+        self._ends[queue] = begin + waits[queue] + operator.duration
+        self._added[queue][operator.request, operator.layer] = operator.duration
+        self._queues.set(queue, self._queues.values[queue] + operator.duration)
+        return queue
+
+    def _end(self, queue: int, now: float) -> float:
+        """Return when ``queue`` will have run all that is in it."""
+        behind = list(self._added[queue].values())[1:]
+        return max(self._ends[queue], now + sum(behind))
+
+    def executed(self, operator: Operator, queue: int) -> None:
+        """Subtract what was added for ``operator``. A queue that has run all its operators is free: what it had to wait
+        for at first was ahead of them."""
+        super().executed(operator, queue)
+        if not self._added[queue]:
+            self._ends[queue] = 0.0
