@@ -9,7 +9,15 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import decisions, driving_rtl, engines_rtl, placement_rtl, requests_at_once, scheduling_rtl
+from benchmarks import (
+    decisions,
+    driving_rtl,
+    engines_rtl,
+    placed_networks,
+    placement_rtl,
+    requests_at_once,
+    scheduling_rtl,
+)
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
 from benchmarks.scenarios import pairs
@@ -43,6 +51,7 @@ def figures() -> list[Figure]:
         *scheduling_rtl.figures(),
         *placement_rtl.figures(),
         *engines_rtl.figures(),
+        *placed_networks.figures(),
         *driving_rtl.figures(),
         *requests_at_once.figures(),
     ]

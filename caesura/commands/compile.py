@@ -1,5 +1,6 @@
 """Defines ``caesura compile``, which makes an image of an ONNX model."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +45,8 @@ def _fields(compiled: "Compiled", output: Path) -> dict[str, Any]:
     meta = compiled.image.meta
     parts = {"bytes": output.stat().st_size, "layers": len(meta.layers), "jobs": len(meta.jobs)}
     found = {"order": order_fields(compiled.orders), **measured_fields(compiled.measured)}
+    if (choice := compiled.choice) is not None:
+        found["engines"] = {"taken": asdict(choice.taken), "others": [asdict(way) for way in choice.others]}
     return {"image": str(output), **parts, **found}
 
 

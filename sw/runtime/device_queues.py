@@ -1,16 +1,27 @@
 """How long the queues of a device are, as they stand: what a session finds there when it begins to place operators."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from hw.image import Image
 from sw.driver import Device
+from sw.driver.models.engine_choice import engines_needed
 from sw.driver.queues.job import DeviceJob
+
+Engines = Sequence[int] | Literal["least_busy"] | None  #: which engines run an inference: None for those before
 
 
 def queue_times(device: Device, engines: Sequence[int]) -> list[float]:
     """Return the expected queue time of each of ``engines`` (**Queue-time balancing**): the reference durations of all
     jobs of models that wait there or run, whoever queued them. What the driver moves for itself counts nothing."""
     return [sum(map(_duration, device.engines[engine].unfinished)) for engine in engines]
+
+
+def least_busy(device: Device, image: Image) -> list[int]:
+    """Return as many engines as ``image`` was compiled for, in rising order: those with the smallest expected queue
+    times, of equals the lower numbers."""
+    times = queue_times(device, range(device.params.engines))
+    return sorted(sorted(range(len(times)), key=times.__getitem__)[: engines_needed(image)])
 
 
 def _duration(job: DeviceJob) -> float:

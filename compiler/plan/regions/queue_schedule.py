@@ -14,10 +14,13 @@ class QueuedStep:
     reads: tuple[int, ...]
 
 
-def makespan(steps: Mapping[int, QueuedStep], order: Sequence[int], engines: int) -> float:
+def makespan(
+    steps: Mapping[int, QueuedStep], order: Sequence[int], engines: int, waits: Sequence[float] = ()
+) -> float:  # fmt: skip
     """Return the cycles until the last of ``steps`` has ended if they are queued in ``order``, each on the one of
-    ``engines`` that is free first once its inputs exist (**Queue-time balancing**)."""
-    ends, free = dict[int, float](), [0.0] * engines
+    ``engines`` that is free first once its inputs exist (**Queue-time balancing**). ``waits``: by engine how long it
+    has to do with something else, by default not at all."""
+    ends, free = dict[int, float](), [*waits] or [0.0] * engines
     for number in order:
         step = steps[number]
         ready = max((ends[other] for other in step.reads), default=0.0)
