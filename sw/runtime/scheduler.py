@@ -261,7 +261,9 @@ class LayerScheduler:
             del self._open[chain.number]
         key, after = (chain.number, layer), graph.inputs(layer)
         duration = self._duration(self._estimates.reference(chain.model, layer))
-        operator = Operator(chain.number, layer, duration, state.now, chosen.ready)
+        operator = Operator(
+            chain.number, layer, duration, state.now, chosen.ready, tuple((chain.number, i) for i in after)
+        )
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
         end, room = self._forecast.compute_end(engine), self._forecast.room(engine, cost, chosen.room)
