@@ -6,7 +6,10 @@ import pytest
 from compiler.emission.objects.desk import Desk
 from compiler.pipeline import build, emit
 from compiler.plan.options import Options
+from compiler.plan.order.dimensions import HEIGHT
+from compiler.plan.plan import ImageCut
 from compiler.plan.regions.placed_regions import LayerGrouping
+from compiler.plan.split.parts import cut
 from hw.contract.params import preset
 from hw.image.image import Image
 from tests.support.graphs import GraphBuilder
@@ -89,9 +92,12 @@ def test_a_concatenation_of_concatenations_is_in_place():
     x = make.conv(make.input((1, 24, 24, 8)), 32, (1, 1))
     x = make.concat([make.conv(x, 32, (1, 1)), make.conv(x, 32, pads=(1,) * 4)], 3)
     make.output(make.conv(x, 8, (1, 1)))
-    image = check_placed(make.graph, BASE, 3)
-    idle = [n for n, layer in enumerate(image.meta.layers) if layer.kind in ("concat", "slice")]
-    assert idle and not {job.layer for job in image.meta.jobs}.intersection(idle)
+    run = frozenset(op.name for op in make.graph.ops[1:4])
+    graph = cut(make.graph, ImageCut(run, HEIGHT, 2))
+    assert graph is not None
+    image = check_placed(graph, BASE, 3, split=False, regions=False)
+    joins = {number for number, layer in enumerate(image.meta.layers) if "concat" in layer.kind}
+    assert len(joins) == 3 and not {job.layer for job in image.meta.jobs} & joins
 
 
 # -- joining steps ------------------------------------------------------------------------------------------------
