@@ -16,7 +16,7 @@ from hw.contract.params import SocParams, preset
 from hw.image import Image
 from sim import BACKENDS, DEFAULT_BACKEND
 from sw.driver import BODY, Device as Driver, LoadedModel
-from sw.runtime import RunStats, Session, measured, past_of, turns_taken
+from sw.runtime import Engines, RunStats, Session, least_busy, measured, past_of, queue_times, turns_taken
 
 if TYPE_CHECKING:
     from compiler import Compiled, Plan
@@ -58,13 +58,15 @@ def compile(
     cache: bool = True,
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
+    waits: Sequence[float] = (),
 ) -> Image:
     """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters; default: ``tiny``).
 
     Parameters
     ----------
     engines : how many engines share each layer: all of them by default; ``auto``: as many as the model deserves
-    placed : layers are not shared by the engines; each runs on one of them, branches of the model side by side
+    placed : layers are not shared by the engines; each runs on one of them, parts and branches of the model side by
+        side; with ``auto``, they are shared wherever that takes less
     fallback : run on the CPU what the accelerator cannot
     observe : store every operator's output in DRAM, for checks
     options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
@@ -73,6 +75,8 @@ def compile(
     cache : take layers that were compiled before from the cache folder, and keep others there
     batch : of a model whose first dimension is dynamic
     sizes : of dynamic dimensions, by the names that they have in the model
+    waits : for ``auto``, the expected queue time of each engine in cycles, as of :meth:`Device.queue_times`: fewer
+        engines are taken if an inference ends sooner on those that are free first
 
     Raises ``CompileError`` or ``ParamError``.
     """
@@ -80,7 +84,7 @@ def compile(
         options = replace(options or Options(), placed=True)
     return compile_with_report(
         path, preset, engines=engines, fallback=fallback, observe=observe, options=options, plan=plan, jobs=jobs,
-        cache=cache, batch=batch, sizes=sizes,
+        cache=cache, batch=batch, sizes=sizes, waits=waits,
     ).image  # fmt: skip
 
 
@@ -98,6 +102,7 @@ def compile_with_report(
     cache: bool = True,
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
+    waits: Sequence[float] = (),
 ) -> "Compiled":
     """Compile as :func:`compile` does; return the image with the graph it was made from and the report of the
     compilation. With ``order="measured"`` or ``"timed"``, ``told`` is called with the number of programs measured, on
@@ -114,6 +119,7 @@ def compile_with_report(
     return compile_with_report(
         Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options, plan=plan,
         measure=model_cycles, time_layers=layer_cycles, told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes,
+        waits=waits,
     )  # fmt: skip
 
 
@@ -169,7 +175,7 @@ class Device:
     def load(
         self,
         image: Image | str | PathLike,
-        engines: Sequence[int] | Literal["least_used"] | None = None,
+        engines: Sequence[int] | Literal["least_used", "least_busy"] | None = None,
         *,
         like: Sequence["Model"] = (),
         tenant: str | None = None,
@@ -179,10 +185,11 @@ class Device:
         """Put a compiled model (an image or a ``.cimg`` file) into the device's memory.
 
         ``engines``: the engines that run it, as many as it was compiled for; ``least_used``: those that the fewest
-        loaded models use; by default the first of the device. ``like``: loaded models; weights that equal those of one
-        of them are not stored again. ``tenant``: whose it is; memories are cleared where they pass from one tenant to
-        another, see ``docs/security.md``. Models without one are all of the same, the default tenant. ``body_cycles``:
-        the most cycles one job may take, whatever its image says; raise it for models with very long layers.
+        loaded models use; ``least_busy``: those whose queues are shortest; by default the first of the device.
+        ``like``: loaded models; weights that equal those of one of them are not stored again. ``tenant``: whose it is;
+        memories are cleared where they pass from one tenant to another, see ``docs/security.md``. Models without one
+        are all of the same, the default tenant. ``body_cycles``: the most cycles one job may take, whatever its image
+        says; raise it for models with very long layers.
 
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
         does not fit.
@@ -190,6 +197,8 @@ class Device:
         if not isinstance(image, Image):
             image = Image.load(Path(image))
         same = [each.loaded for each in like]
+        if engines == "least_busy":
+            engines = least_busy(self.driver, image)
         loaded = self.driver.load(
             image, engines, like=same, tenant=tenant, keep_weights=keep_weights, body_cycles=body_cycles
         )
@@ -199,6 +208,11 @@ class Device:
             if not measured(image):
                 self._durations.teach(past_of(self.driver, tenant), tenant)
         return model
+
+    def queue_times(self) -> list[float]:
+        """Return the expected queue time of each engine in cycles: the reference durations of all jobs of models that
+        are queued there."""
+        return queue_times(self.driver, range(self.params.engines))
 
     def unload(self, model: "Model") -> None:
         """Give a model's memory back; the model cannot run any more."""
@@ -241,9 +255,10 @@ class Model:
         """Return cycles and counters of the last inference, or None before the first."""
         return self._stats
 
-    def __call__(self, inputs: Inputs, *, engines: Sequence[int] | None = None) -> npt.NDArray | Arrays:
+    def __call__(self, inputs: Inputs, *, engines: Engines = None) -> npt.NDArray | Arrays:
         """Run one inference and return the output array, or arrays by name if the model has several outputs.
-        ``engines`` run it from now on, by default those of the inference before.
+        ``engines`` run it from now on, by default those of the inference before; ``least_busy``: those whose queues
+        are shortest.
 
         Raises ``InputError`` for a wrong shape or dtype, ``DeviceFault`` or ``DeviceTimeout`` if the device fails;
         it can be used again then.
@@ -251,7 +266,7 @@ class Model:
         outputs, _ = self.run(inputs, engines=engines)
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
-    def run(self, inputs: Inputs, *, engines: Sequence[int] | None = None) -> tuple[Arrays, RunStats]:
+    def run(self, inputs: Inputs, *, engines: Engines = None) -> tuple[Arrays, RunStats]:
         """Run one inference as a call does, but always return outputs by name, with the statistics."""
         known = measured(self.image)
         outputs, self._stats = self._session.run(inputs, engines)

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from compiler import Compiled, Plan
 
 Engines = Annotated[
-    str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
+    str | None,
+    typer.Option(
+        help="engines that share each layer: a number, or auto by the model's size, and, with --placed, by what takes "
+        "less (default: all)"
+    ),
 ]
 Batch = Annotated[
     int | None, typer.Option("--batch", min=1, help="batch of a model whose first dimension is dynamic (default: 1)")
@@ -192,11 +196,14 @@ def compile_file(path: Path, compilation: Compilation) -> "Compiled":
     batch = _batch_of(path, compilation)
     with Progress() as progress:
         progress.task(compiling(path, params))
-        return api.compile_with_report(
+        compiled = api.compile_with_report(
             path, params, engines=compilation.engines, fallback=compilation.fallback,
             options=None if plan else compilation.options, plan=plan, told=partial(tell_measured, progress),
             jobs=compilation.jobs, cache=compilation.cache, batch=batch, sizes=compilation.sizes,
         )  # fmt: skip
+    if compiled.choice is not None:
+        say(f"{path}: --engines auto: {compiled.choice}", err=True)
+    return compiled
 
 
 def _plan_of(compilation: Compilation) -> "Plan | None":

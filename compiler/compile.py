@@ -1,7 +1,7 @@
 """ONNX model to image: front end, then back end."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from compiler.plan.options import RUN, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
-from compiler.search.engine_count import build_for_its_size
+from compiler.search.engine_count import EngineChoice, build_for_its_size
 from compiler.search.lv2_claim import Lv2Claim, claim_that_pays, with_claim
 from compiler.search.programs import Measure, MeasuredBuild, TimeLayers, Told, build_measured, build_timed
 from hw.contract.params import SocParams
@@ -30,7 +30,8 @@ MEASURED_SECONDS = 60.0  #: of wall time in which orders are measured, unless a 
 class Compiled:
     """An image, the graph it was made from (for checks), and all that was decided about it. ``orders``: what the
     search for the order of layers did, for each run of them between operators on the CPU; ``measured``: what
-    measuring orders did, if that was wanted; ``claim``: the part of LV2 that was chosen, if options left it open."""
+    measuring orders did, if that was wanted; ``claim``: the part of LV2 that was chosen, if options left it open;
+    ``choice``: of engines, if the compiler was to choose."""
 
     image: Image
     graph: Graph
@@ -38,6 +39,7 @@ class Compiled:
     orders: tuple[OrderReport, ...] = ()
     measured: MeasuredBuild | None = None
     claim: Lv2Claim | None = None
+    choice: EngineChoice | None = None
 
 
 @uncollected()
@@ -58,6 +60,7 @@ def compile_with_report(
     cache: bool = True,
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
+    waits: Sequence[float] = (),
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
@@ -70,8 +73,8 @@ def compile_with_report(
     ``time_layers``: gives those of each layer, for ``order="timed"``; both call ``told`` on their way. ``jobs``:
     processes that share the work where there is much of it (None: as many as there are CPUs); the image does not depend
     on it. ``cache``: layers that were compiled before are taken from the cache folder,
-    others kept there. ``batch``: of a model with a dynamic one; ``sizes``: of dynamic dimensions by name. Raises
-    :class:`compiler.ir.CompileError`.
+    others kept there. ``batch``: of a model with a dynamic one; ``sizes``: of dynamic dimensions by name. ``waits``:
+    for ``auto``, the expected queue time of each engine. Raises :class:`compiler.ir.CompileError`.
     """
     graph = import_model(path, fallback=fallback, name=name, batch=batch, sizes=sizes)
     with Desk(jobs, ObjectStore() if cache else None) as desk:
@@ -83,10 +86,12 @@ def compile_with_report(
             if chosen.order in RUN:
                 return _by_programs(graph, params, chosen, desk, engines, measure, time_layers, told)
             if engines == "auto":
-                image, counted = build_for_its_size(graph, params, chosen, desk)
+                found = build_for_its_size(graph, params, chosen, desk, waits)
                 if chosen.lv2_limit is not None:
-                    return Compiled(image, graph, counted)
-                chosen = replace(chosen, engines=counted.options.engines)
+                    return Compiled(found.image, graph, found.plan, choice=found)
+                decided = found.plan.options
+                chosen = replace(chosen, engines=decided.engines, placed=decided.placed)
+                return replace(_claiming(graph, params, chosen, desk), choice=found)
             if chosen.lv2_limit is None:
                 return _claiming(graph, params, chosen, desk)
             plan = blank(graph, params, chosen)

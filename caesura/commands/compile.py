@@ -1,5 +1,6 @@
 """Defines ``caesura compile``, which makes an image of an ONNX model."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +48,8 @@ def _fields(compiled: "Compiled", output: Path) -> dict[str, Any]:
     if compiled.claim:
         parts["lv2_priced_loss"] = round(compiled.claim.loss, 6)
     found = {"order": order_fields(compiled.orders), **measured_fields(compiled.measured)}
+    if (choice := compiled.choice) is not None:
+        found["engines"] = {"taken": asdict(choice.taken), "others": [asdict(way) for way in choice.others]}
     return {"image": str(output), **parts, **found}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from compiler import ir
 from compiler.plan.layers.fuse import fold_tables, fuse
@@ -13,6 +14,7 @@ from compiler.plan.layers.verify import verify_layers
 from compiler.plan.options import Options
 from compiler.plan.plan import HeadGroups, InputLoad, Rewrite
 from compiler.plan.regions.defer import defer
+from compiler.plan.regions.placed_study import placed_run_study
 from compiler.plan.regions.regions import Study
 from compiler.plan.regions.side_by_side import side_by_side
 from hw.contract.params import SocParams
@@ -57,11 +59,14 @@ class LoweredModel:
         return cls(graph, layers, params, options, (*heads, *loads))
 
     def study(self) -> Study:
-        """Return a study of the layers; of observed and placed models, and of those without regions, they keep their
-        order."""
-        graph, params, options = self.graph, self.params, self.options
+        """Return a study of the layers; of observed models, and of those that are shared without regions, they keep
+        their order."""
+        graph, params, options, lv2 = self.graph, self.params, self.options, self.options.lv2_bytes(self.params)
         if options.placed:
-            return Study(tuple(side_by_side(graph, self.layers, params, options.engines)))
+            if options.observe:
+                return Study(tuple(side_by_side(graph, self.layers, params, options.engines)))
+            made = partial(placed_run_study, graph, params=params, engines=options.engines, lv2_bytes=lv2)
+            return Study.of_runs(self.layers, partial(made, regions=options.regions))
         if options.observe or not options.regions:
             return Study(tuple(self.layers))
-        return Study.of(graph, self.layers, params, options.engines, options.lv2_bytes(params))
+        return Study.of(graph, self.layers, params, options.engines, lv2)

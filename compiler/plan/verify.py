@@ -34,8 +34,8 @@ def verify_model(graph: ir.Graph, plan: Plan) -> None:
 
 def _rewrites(graph: ir.Graph, plan: Plan) -> Iterator[str]:
     given, options = plan.rewrites or (), plan.options
-    if given and (options.observe or (options.placed and not all(isinstance(one, HeadGroups) for one in given))):
-        yield "observed models have none, and placed ones groups of heads alone"
+    if given and (options.observe or (options.placed and any(isinstance(one, InputLoad) for one in given))):
+        yield "observed models have none, and placed ones no loads of inputs"
     inputs, loaded = {port.tensor for port in graph.inputs}, [one for one in given if isinstance(one, InputLoad)]
     for load in loaded:
         if load.input not in inputs or loaded.count(load) > 1:
@@ -106,8 +106,8 @@ def _step(model: LoweredModel, plan: StepPlan, members: Sequence[Layer]) -> Iter
         yield "layers is empty; leave the step out"
     if len(plan.places) != (count if count > 1 else 0):
         yield f"places has {len(plan.places)} values, and must have {count if count > 1 else 0}"
-    if count > 1 and (model.options.placed or model.options.observe):
-        yield "layers has several, and regions cannot be in a placed or observed model; give each a step of its own"
+    if count > 1 and model.options.observe:
+        yield "layers has several, and regions cannot be in an observed model; give each a step of its own"
     if count > 1 and (odd := [one.name for one in members if isinstance(one, HostLayer | LoadLayer)]):
         yield f"layer {odd[0]!r} cannot be in a region; give it a step of its own"
     for place in plan.places:

@@ -255,12 +255,17 @@ class RequestRunner:
             self._wait_for_jobs(ahead)
 
     def _wait_for_all(self) -> None:
-        """Wait until all that was begun has ended."""
+        """Wait until all that was begun has ended, or something has if there are layers still to be placed."""
         for request in self._priorities.requests:
             if request.on_cpu is not None:
                 self.device.bus.advance(request.on_cpu.end - self.device.bus.cycle)
-        jobs = [job for run in self._started.groups.values() for job in run.jobs]
-        self.device.collect(jobs, self._rules.limit)
+        runs = [*self._started.groups.values()]
+        if self._started.starved:
+            if self._rules.limit is None:
+                self._wait_for_jobs([])
+                return
+            runs = runs[:1]
+        self.device.collect([job for run in runs for job in run.jobs], self._rules.limit)
         self._steps.advance_all()
 
     def _wait_for_jobs(self, ahead: list[int]) -> None:

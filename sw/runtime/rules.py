@@ -6,11 +6,14 @@ from functools import partial
 
 from sw.driver import Device, DriverError, LoadedModel
 from sw.driver.models.engine_choice import check_engines
+from sw.runtime.device_queues import queue_times
 from sw.runtime.job_groups import JobGroup, whole_step
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
-from sw.runtime.policies.placement import QueueTime
+from sw.runtime.policies.placement import LiveQueueTime, QueueTime
 from sw.runtime.policies.request_order import Fcfs
 from sw.runtime.request import Request
+
+_AHEAD = 4  #: groups for each engine that a session has queued: so many that none waits for the host
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,15 @@ class Rules:
         )  # fmt: skip
 
     @classmethod
-    def of_whole_steps(cls, model: LoadedModel, limit: int | None) -> "Rules":
+    def of_whole_steps(cls, device: Device, model: LoadedModel, limit: int | None) -> "Rules":
         """Return the rules for one inference of ``model`` that has no other beside it. Layers of a placed model go each
-        where the expected queue time is smallest (**Queue-time balancing**)."""
-        placed, waits = model.placed, [0.0] * (len(model.engines) if model.placed else 1)
-        return cls(Fcfs, lambda: QueueTime(waits), placed, 1, at_arrival=True, whole=True, limit=limit)
+        where the expected queue time is smallest when its inputs exist (**Queue-time balancing**), a few ahead of what
+        runs, by the queues of the device as they are."""
+        placed = model.placed
+        return cls(
+            Fcfs, lambda: _live_queues(device, model) if placed else QueueTime([0.0]), placed,
+            _AHEAD * len(model.engines), at_arrival=not placed, whole=True, limit=limit,
+        )  # fmt: skip
 
     def groups(self, request: Request) -> list[JobGroup]:
         """Return what is queued at a time of the current step of ``request``."""
@@ -101,3 +108,8 @@ class Rules:
                     f"places on all {device.params.engines}: compile it for all of them"
                 )
         return engines
+
+
+def _live_queues(device: Device, model: LoadedModel) -> LiveQueueTime:
+    """Return the queues of the engines of ``model``: what is in them now is an initial wait, which passes."""
+    return LiveQueueTime(queue_times(device, model.engines), device.bus.cycle)

@@ -243,7 +243,9 @@ class LayerScheduler:
             del self._open[chain.number]
         key, after = (chain.number, layer), graph.inputs(layer)
         duration = self._duration(self._estimates.reference(chain.model, layer))
-        operator = Operator(chain.number, layer, duration, state.now, chosen.ready)
+        operator = Operator(
+            chain.number, layer, duration, state.now, chosen.ready, tuple((chain.number, i) for i in after)
+        )
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
         engines = tuple(chain.engines) or (engine,)

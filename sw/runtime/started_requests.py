@@ -159,6 +159,8 @@ class StartedRequests:
         runs = [run for run in self._running() if run.decision.chain.meets(chain)]
         if sum(run.decision.key not in self._begun for run in runs) >= self._rules.ahead:
             return False
+        if self._rules.whole:
+            return True
         if self._rules.placed and len({run.decision.engine for run in runs}) < self._device.params.engines:
             return True
         if any(run in self._waiting for run in runs):

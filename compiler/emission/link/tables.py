@@ -5,7 +5,7 @@ from typing import Any
 
 from compiler import ir
 from compiler.emission.objects.step_object import StepObject
-from compiler.plan.layers.flow import layer_flow
+from compiler.plan.layers.flow import step_flow
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.tensor_placement import TensorPlacement
 from hw.contract.isa import Segment
@@ -80,21 +80,20 @@ def step_table(steps: Sequence[ModelStep], jobs: Sequence[JobInfo]) -> list[Step
 
 
 def job_edges(graph: ir.Graph, steps: Sequence[ModelStep], objects: Sequence[StepObject]) -> list[list[int]]:
-    """For each job of a placed model the last jobs of the layers that its layer reads. A layer without jobs, as a
-    concatenation in place, stands for those that it reads. Layers before one on the CPU have ended when those behind it
+    """For each job of a placed model the last jobs of the steps that its step reads. A step without jobs, as a
+    concatenation in place, stands for those that it reads. Steps before one on the CPU have ended when those behind it
     begin.
 
-    All jobs of a layer run on one engine, in order, so the first of them waits for all, and the last stands for all.
+    All jobs of a step run on one engine, in order, so the first of them waits for all, and the last stands for all.
     """
-    layers = [step.members[0] for step in steps]
-    flow = layer_flow(graph, layers)
-    ends: dict[object, set[int]] = {}  # by layer: the jobs whose end is that of the layer
+    flow = step_flow(graph, steps)
+    ends: dict[int, set[int]] = {}  # by step: the jobs whose end is that of the step
     edges: list[list[int]] = []
-    for step, layer, made in zip(steps, layers, objects, strict=True):
+    for number, (step, made) in enumerate(zip(steps, objects, strict=True)):
         if step.on_host:
             ends = {}
             continue
-        after = set().union(*(ends.get(maker, set()) for maker in flow.predecessors(layer)))
+        after = set().union(*(ends.get(maker, set()) for maker in flow.predecessors(number)))
         edges += [sorted(after) if i == 0 else [] for i in range(len(made.jobs))]
-        ends[layer] = {len(edges) - 1} if made.jobs else after
+        ends[number] = {len(edges) - 1} if made.jobs else after
     return edges

@@ -47,7 +47,7 @@ def place(
 
 def shared_buffers(graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options) -> BufferSharing:
     """Return the buffers of all tensors, still without places."""
-    order = Edges(graph, flattened(steps)) if options.placed else Chain()
+    order = Edges(graph, steps) if options.placed else Chain()
     return BufferSharing(graph, steps, params, order, observe=options.observe)
 
 

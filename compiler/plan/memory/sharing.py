@@ -14,7 +14,7 @@ from compiler.plan.layers.layer import ConvLayer, Layer
 from compiler.plan.layers.origin import Origin, origin
 from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.memory.pixel_pitch import padded_pitches
-from compiler.plan.regions.layer_order import Chain, LayerOrder
+from compiler.plan.regions.layer_order import Chain, Edges, LayerOrder
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
@@ -46,6 +46,7 @@ class BufferSharing:
         """``observe``: parts of tensors are tensors of their own, which somebody looks at."""
         self._graph, self._steps, self.order = graph, steps, order or Chain()
         self._layers = flattened(steps)
+        self._nested = isinstance(self.order, Edges)
         self.roots = graph.roots()
         self.inside: dict[str, tuple[str, Origin]] = {}
         self.buffers = self._by_root()
@@ -113,6 +114,12 @@ class BufferSharing:
         """Return whether ``user`` can read and write tensors that are parts of others; slices in place do neither."""
         return user.strided or (isinstance(user.op, ir.Slice) and user.output in self.inside)
 
+    def _joins(self, user: Layer) -> bool:
+        """Return whether ``user`` can read and write parts of a concatenation. In a placed model also one that is
+        itself in place: its operands are then made where both belong."""
+        nested = self._nested and isinstance(user.op, ir.Concat)
+        return self._with_gaps(user) or (nested and all(name in self.inside for name in user.inputs))
+
     def _hold(self, outer: SharedBuffer, inner: SharedBuffer) -> None:
         """The bytes of ``inner`` are some of ``outer``'s."""
         outer.start, outer.end = min(outer.start, inner.start), max(outer.end, inner.end)
@@ -136,7 +143,7 @@ class BufferSharing:
                 place = origin(self._graph, layer.output, axis, first)
                 once = buffer.segment is None and layer.inputs.count(name) == 1 and name not in reshaped
                 users = [maker, *flow.successors(maker)] if maker is not None else []
-                if place and once and users and all(self._with_gaps(user) for user in users if user is not layer):
+                if place and once and users and all(self._joins(user) for user in users if user is not layer):
                     self.inside[name] = (layer.output, place)
                     self._hold(target, buffer)
                 first += self._graph.tensors[name].shape[axis]

@@ -1,20 +1,19 @@
-"""Which layers have ended before another begins, and so which buffers never live at the same time.
+"""Which steps have ended before another begins, and so which buffers never live at the same time.
 
-In a chain every layer waits for the one before it. The layers of a *placed* model wait for the layers that they read
-alone, so two branches may run side by side, and what one of them is done with the other may still need.
+In a chain every step waits for the one before it. The steps of a *placed* model, layers and regions, wait for those
+that they read alone, so two branches may run side by side, and what one of them is done with the other may still need.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
 from typing import Protocol
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
 from compiler import ir
-from compiler.plan.layers.flow import layer_flow
-from compiler.plan.layers.layer import HostLayer, Layer
+from compiler.plan.layers.flow import step_flow
+from compiler.plan.layers.step import ModelStep
 
 
 class Lived(Protocol):
@@ -63,22 +62,21 @@ class Chain(LayerOrder):
 
 
 class Edges(LayerOrder):
-    """Each layer begins when those that it reads have ended. ``before[a, b]``: layer a ends before b begins.
+    """Each step begins when those that it reads have ended. ``before[a, b]``: step a ends before b begins.
 
     A layer on the CPU waits for all before it, and all behind it for that.
     """
 
-    def __init__(self, graph: ir.Graph, layers: Sequence[Layer]) -> None:
-        number = {layer: i for i, layer in enumerate(layers)}
-        flow = nx.relabel_nodes(layer_flow(graph, layers), number)
-        self.before: npt.NDArray[np.bool_] = np.zeros((len(layers), len(layers)), np.bool_)
-        for i, layer in enumerate(layers):
-            if isinstance(layer, HostLayer):
+    def __init__(self, graph: ir.Graph, steps: Sequence[ModelStep]) -> None:
+        flow = step_flow(graph, steps)
+        self.before: npt.NDArray[np.bool_] = np.zeros((len(steps), len(steps)), np.bool_)
+        for i, step in enumerate(steps):
+            if step.on_host:
                 self.before[:i, i] = True
             for maker in flow.predecessors(i):
                 self.before[:, i] |= self.before[:, maker]
                 self.before[maker, i] = True
-            hosts = [j for j in range(i) if isinstance(layers[j], HostLayer)]
+            hosts = [j for j in range(i) if steps[j].on_host]
             if hosts:
                 self.before[: hosts[-1] + 1, i] = True
 

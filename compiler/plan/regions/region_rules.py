@@ -19,6 +19,7 @@ from sim.cost import LAYER_TO_LOAD, LAYER_TO_RESULT, RegionMember, moved, side_b
 _ATTENTION = 1 << 18  #: cycles that a region with products of computed matrices may take, whatever the network
 _ANY = 1 << 62  #: bytes, more than there are
 _LOOKED_AT = 3  #: ways to compute a region that are looked at more closely, at most
+_ALL_TILES = 1 << 20  #: more than a layer has
 _CLOSE = 1.25  #: times the quick estimate of the best places, up to which others are looked at more closely
 
 
@@ -38,6 +39,7 @@ class RegionRules:
     window: int  #: bytes of weights that a job may have
     params: SocParams
     longest: float  #: cycles of MAC or VEC of a region: schedulers and pauses between jobs want more than one
+    one_of_several: bool = False  #: whether a region runs on one engine beside others, as in placed models
     _parts: dict[tuple[int, ...], PartWork] = field(default_factory=dict, compare=False, repr=False)
     _known: dict[tuple[int, ...], RegionWork] = field(default_factory=dict, compare=False, repr=False)
 
@@ -104,6 +106,8 @@ class RegionRules:
 
     def _side_by_side(self, held: Sequence[tuple[int, npt.NDArray[np.float64]]]) -> float:
         """Return the cycles of an engine that has so much to do of these layers."""
+        if self.one_of_several:
+            return self._on_its_own(held)
         at, found = {number: i for i, (number, _) in enumerate(held)}, []
         for number, busy in held:
             reads = tuple(i for maker, i in at.items() if i < at[number] and number in self.readers[maker])
@@ -111,6 +115,23 @@ class RegionRules:
             around = int(isinstance(layer, ConvLayer | MaxLayer) and max(layer.kernel) > 1)
             mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
             found.append(RegionMember((ld1, mac, vec, st1), reads, around))
+        return side_by_side_cycles(found) if found else 0.0
+
+    def _on_its_own(self, held: Sequence[tuple[int, npt.NDArray[np.float64]]]) -> float:
+        """Return likewise the cycles in a placed model, where any layers can follow each other: those without work hand
+        on what they read, and readers of maxima over windows, which are made for few channels at a time, wait for
+        all."""
+        makers, found, maxima = dict[int, frozenset[int]](), list[RegionMember](), set[int]()
+        for number, busy in held:
+            layer = self.layers[number]
+            reads = frozenset[int]().union(*(made for maker, made in makers.items() if number in self.readers[maker]))
+            makers[number] = frozenset({len(found)}) if busy.any() else reads
+            if busy.any():
+                maxima |= makers[number] if isinstance(layer, MaxLayer) else frozenset()
+                around = int(isinstance(layer, ConvLayer | MaxLayer) and max(layer.kernel) > 1)
+                mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
+                beyond = _ALL_TILES if maxima & reads else around
+                found.append(RegionMember((ld1, mac, vec, st1), tuple(sorted(reads)), beyond))
         return side_by_side_cycles(found) if found else 0.0
 
     def _work(self, members: Sequence[int]) -> RegionWork:

@@ -50,13 +50,14 @@ class RunStudy:
         self, graph: ir.Graph, layers: Sequence[Layer], operators: OrderGraph, rules: RegionRules
     ) -> None:  # fmt: skip
         self.operators, self.price = operators, RegionPrice(rules, operators.source, operators)
-        self._graph, self._layers, self._rules = graph, layers, rules
+        self.graph, self.layers, self.rules = graph, layers, rules
 
     @classmethod
     def of(
-        cls, graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int
+        cls, graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int, *, beside: int = 1
     ) -> "RunStudy":  # fmt: skip
-        """Return a study of the layers ``run``, which ``engines`` share and which may use ``lv2_bytes`` of LV2."""
+        """Return a study of the layers ``run``, which ``engines`` share and which may use ``lv2_bytes`` of LV2;
+        ``beside``: of so many regions that may run at the same time."""
         flow = layer_flow(graph, run)
         number = {layer: i for i, layer in enumerate(run)}
         roots, inputs = graph.roots(), {port.tensor for port in graph.inputs}
@@ -73,19 +74,19 @@ class RunStudy:
                 {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)}
                 for layer in run
             ],
-            lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params,
-            _PART * sum(float(one.busy.max()) for one in times),
+            lv2_bytes, int(_TENSORS * lv2_bytes) // beside, lv2_bytes // 8 // engines // beside, params,
+            _PART * sum(float(one.busy.max()) for one in times), one_of_several=beside > 1,
         )  # fmt: skip
         return cls(graph, run, _order_graph(graph, run, times, flow), rules)
 
     def afresh(self) -> "RunStudy":
         """Return a study of the same layers that has learned nothing."""
-        return RunStudy(self._graph, self._layers, self.operators, self._rules)
+        return RunStudy(self.graph, self.layers, self.operators, self.rules)
 
     def search(self, limits: SearchLimits | None, width: BeamWidth = QUICK) -> tuple[Order, OrderReport | None]:
         """Return the best order found within ``limits`` (None: the source order), and what the search did; ``width``
         is how far the search for regions looks."""
-        whole, rules, price = self.operators, self._rules, self.price
+        whole, rules, price = self.operators, self.rules, self.price
         order = whole.source
         if limits is None or len(whole) == 1:
             return order, None
@@ -105,16 +106,16 @@ class RunStudy:
         cuts = self.price.cut(order)[1]
         groups = [order[begin:end] for begin, end in itertools.pairwise([*cuts, len(order)])]
         return [
-            ModelStep.region(self._graph, [self._layers[i] for i in group], self.price.places(group))
+            ModelStep.region(self.graph, [self.layers[i] for i in group], self.price.places(group))
             if len(group) > 1
-            else ModelStep.alone(self._layers[group[0]])
+            else ModelStep.alone(self.layers[group[0]])
             for group in groups
         ]
 
     def forbid(self, region: ModelStep) -> None:
         """Learn that the members of ``region`` cannot be one, at least not where its engines compute them."""
-        if region.members[0] in self._layers:
-            self.price.forbid([self._layers.index(member) for member in region.members], region.places)
+        if region.members[0] in self.layers:
+            self.price.forbid([self.layers.index(member) for member in region.members], region.places)
 
 
 @dataclass(frozen=True)
@@ -129,12 +130,16 @@ class Study:
         cls, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int = 0
     ) -> "Study":  # fmt: skip
         """Return a study of ``layers``, which ``engines`` share and which may use ``lv2_bytes`` of LV2 (0: all)."""
-        lv2, parts = lv2_bytes or params.lv2_bytes, list[RunStudy | Layer]()
+        lv2 = lv2_bytes or params.lv2_bytes
+        return cls.of_runs(layers, lambda run: RunStudy.of(graph, run, params, engines, lv2))
+
+    @classmethod
+    def of_runs(cls, layers: Sequence[Layer], made: Callable[[list[Layer]], RunStudy]) -> "Study":
+        """Return a study of ``layers`` in which ``made`` gives that of each run between two on the CPU."""
+        parts = list[RunStudy | Layer]()
         for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
-            if on_host:
-                parts += group
-            else:
-                parts.append(RunStudy.of(graph, list(group), params, engines, lv2))
+            run = list(group)
+            parts += run if on_host else [made(run)]
         return cls(tuple(parts))
 
     @property

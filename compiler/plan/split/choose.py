@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from compiler import ir
 from compiler.plan.options import Options
 from compiler.plan.plan import ImageCut
+from compiler.plan.split.engine_cuts import cuts_for_engines
 from compiler.plan.split.estimate import OperatorWork, RunEstimate, operator_work
 from compiler.plan.split.parts import cut, with_cuts
 from compiler.plan.split.price import placed_cycles
@@ -28,9 +29,12 @@ _TIGHT = (1.0, 0.8)  #: of the memory for tensors, what is taken to be there: no
 
 def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[ImageCut]:
     """Return which operators of ``graph`` to split: where that keeps tensors on chip and takes fewer cycles by the
-    price. Observed models keep their operators, placed ones their layers. Raises :class:`compiler.ir.CompileError`."""
-    if not options.split or options.observe or options.placed:
+    price; of placed models where engines then compute parts side by side. Observed models keep their operators. Raises
+    :class:`compiler.ir.CompileError`."""
+    if not options.split or options.observe:
         return []
+    if options.placed:
+        return cuts_for_engines(graph, params, options)
     whole, moved, memory = placed_cycles(graph, params, options)
     if not moved:
         return []

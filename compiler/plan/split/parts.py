@@ -164,6 +164,8 @@ class _Part:
         new = f"{name}{self._suffix}" if name in self._boxes else f"{name}/{first}to{end}{self._suffix}"
         if self._boxes.get(name, box) != box:
             new = f"{new}/{first}to{end}"
+        while new in self._graph.tensors:  # another cut reads the same rows
+            new += "/again"
         shape = (1, *(stop - start for start, stop in (box[HEIGHT], box[WIDTH])), whole.shape[3])
         self._graph.tensors[new] = replace(whole, name=new, shape=shape, onnx_name="", view=(), perm=())
         self._names[name, box] = new

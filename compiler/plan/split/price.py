@@ -3,11 +3,15 @@
 import numpy as np
 
 from compiler import ir
+from compiler.plan.layers.flow import step_flow
+from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.memory.budget import divide
 from compiler.plan.memory.place import place
+from compiler.plan.memory.tensor_placement import TensorPlacement
 from compiler.plan.options import Options
+from compiler.plan.regions.queue_schedule import QueuedStep, by_critical_path, makespan
 from compiler.plan.regions.units import layer_times
 from compiler.plan.split.estimate import alone_cycles
 from hw.contract.params import SocParams
@@ -20,12 +24,30 @@ def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple
     graph, layers = made.graph, made.layers
     _, placement = place(graph, [ModelStep.alone(layer) for layer in layers], params, options)
     divisions = divide(graph, layers, params, options.engines, options.lv2_bytes(params))
-    total = 0.0
-    for layer in layers:
-        times = layer_times(graph, layer, params, options.engines)
-        busy = float(np.max(times.busy))
-        if busy:
-            names = {*layer.inputs, *layer.outputs}
-            moved = sum(graph.tensors[name].size for name in names if not placement.view(name).on_chip)
-            total += alone_cycles(busy, moved + times.all_weights, params)
+    total = sum(_alone(graph, layer, placement, params, options.engines) for layer in layers)
     return total, placement.moved, max(one.tensors_end - one.least.staging_end for one in divisions)
+
+
+def _alone(
+    graph: ir.Graph, layer: Layer, placement: TensorPlacement, params: SocParams, engines: int
+) -> float:  # fmt: skip
+    """Return the cycles of ``layer`` by itself, which ``engines`` share."""
+    times = layer_times(graph, layer, params, engines)
+    busy = float(np.max(times.busy))
+    if not busy:
+        return 0.0
+    moved = sum(graph.tensors[n].size for n in {*layer.inputs, *layer.outputs} if not placement.view(n).on_chip)
+    return alone_cycles(busy, moved + times.all_weights, params)
+
+
+def queued_cycles(graph: ir.Graph, params: SocParams, options: Options) -> float:
+    """Return the cycles until the queues of all engines have ended if each layer of ``graph``, which is placed, runs on
+    one of them. Raises :class:`compiler.ir.CompileError`."""
+    made = LoweredModel.of(graph, params, options)
+    steps = [ModelStep.alone(layer) for layer in made.layers]
+    _, placement = place(made.graph, steps, params, options)
+    flow, queued = step_flow(made.graph, steps), dict[int, QueuedStep]()
+    for number, layer in enumerate(made.layers):
+        cycles = _alone(made.graph, layer, placement, params, 1)
+        queued[number] = QueuedStep(cycles, tuple(sorted(flow.predecessors(number))))
+    return makespan(queued, by_critical_path(queued, options.engines), options.engines)

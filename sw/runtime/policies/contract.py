@@ -114,13 +114,15 @@ class AcceleratorState:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Is an operator to be placed: its reference duration, and when its inputs will exist."""
+    """Is an operator to be placed: its reference duration, and when its inputs will exist. ``inputs``: request and
+    layer of the operators whose results it reads."""
 
     request: int
     layer: int
     duration: float
     now: float = 0.0
     ready: float = 0.0
+    inputs: tuple[tuple[int, int], ...] = ()
 
 
 class OrderPolicy(Protocol):

@@ -145,3 +145,57 @@ class QueueTime(PlacementPolicy):
         # An empty queue stands at its initial value exactly, whatever rounding did.
         left = self._queues.values[queue] - duration if added else self._initial[queue]
         self._queues.set(queue, left)
+
+
+class LiveQueueTime(QueueTime):
+    """Lets an operator join the queue with the smallest expected queue time at the moment at which its inputs will
+    exist; ties go to the one with the smallest now, and then to the smaller number.
+
+    What a queue will have run by then is not in its way. So the branches of a network that meet are dealt out anew to
+    all queues, however long each was busy before. When a queue ends is worked out anew for each operator, from what is
+    in the queues: operators follow each other there, wait for inputs that others make, and take their reference
+    durations; one that should have run and is still there ends at any moment. A decision takes O(m) for m operators in
+    all queues.
+
+    ``since``: the time at which the initial waits are as given; from then on they pass.
+    """
+
+    def __init__(self, initial_waits: Sequence[float], since: float = 0.0) -> None:
+        super().__init__(initial_waits)
+        self._free = [since + wait for wait in initial_waits]  #: when what was there at first has run
+        self._queued: dict[tuple[int, int], tuple[Operator, int]] = {}  #: in the order of their placement
+        self._begins: dict[tuple[int, int], float] = {}  #: when each was last expected to begin
+
+    def place(self, operator: Operator) -> int:
+        """Return the queue that the class describes."""
+        ends, free = self._forecast(operator.now)
+        known = [ends[key] for key in operator.inputs if key in ends]
+        ready = max([operator.now, *known]) if operator.inputs else max(operator.now, operator.ready)
+        values = self._queues.values
+        queue = min(range(len(free)), key=lambda one: (max(0.0, free[one] - ready), values[one]))
+        key = operator.request, operator.layer
+        self._queued[key] = operator, queue
+        self._begins[key] = max(ready, free[queue])
+        self._added[queue][key] = operator.duration
+        self._queues.set(queue, values[queue] + operator.duration)
+        return queue
+
+    def _forecast(self, now: float) -> tuple[dict[tuple[int, int], float], list[float]]:
+        """Return when each operator that is in a queue will have run, and when each queue will have run all of them."""
+        ends, free = dict[tuple[int, int], float](), [max(now, end) for end in self._free]
+        for key, (operator, queue) in self._queued.items():
+            inputs = [ends[one] for one in operator.inputs if one in ends]
+            begin = max([free[queue], *inputs] if operator.inputs else [free[queue], operator.ready])
+            if begin <= now:  # it runs, since it was expected to begin or, if that was to be later, since now
+                begin = min(now, self._begins.get(key, now))
+            self._begins[key] = begin
+            ends[key] = free[queue] = max(now, begin + operator.duration)
+        return ends, free
+
+    def executed(self, operator: Operator, queue: int) -> None:
+        """Subtract what was added for ``operator``. What its queue had to run at first was ahead of it."""
+        super().executed(operator, queue)
+        key = operator.request, operator.layer
+        del self._queued[key]
+        self._begins.pop(key, None)
+        self._free[queue] = 0.0

@@ -8,6 +8,7 @@ from compiler.pipeline import build
 from compiler.plan.layers.fuse import fuse
 from compiler.plan.layers.layer import EltwiseLayer
 from compiler.plan.layers.lower import lower
+from compiler.plan.layers.step import ModelStep
 from compiler.plan.options import Options
 from compiler.plan.regions.layer_order import Chain, Edges
 from compiler.plan.regions.side_by_side import side_by_side
@@ -28,7 +29,7 @@ def test_the_order_of_two_branches():
     """0 → {1 → 3, 2 → 4} → 5: what the branches use lives side by side."""
     graph = two_branches(1, depth=2)
     layers = side_by_side(graph, lower(graph, TWO), TWO, 2)
-    edges, chain = Edges(graph, layers), Chain()
+    edges, chain = Edges(graph, [*map(ModelStep.alone, layers)]), Chain()
     assert edges.before[0].tolist() == [False, *[True] * 5]
     assert edges.before[:, 5].tolist() == [*[True] * 5, False]
     assert not edges.before[1, 2] and not edges.before[1, 4] and edges.before[1, 3]
@@ -76,7 +77,7 @@ def test_a_shortcut_is_fused_as_its_other_operand_is_older_anyway():
 
 
 def test_jobs_wait_for_the_layers_that_they_read():
-    image = compiled(two_branches(1, depth=2), TWO)
+    image = compiled(two_branches(1, depth=2), TWO, regions=False, split=False, order="source")
     jobs = image.meta.jobs
     assert [job.after for job in jobs] == [[], [0], [0], [1], [2], [3, 4]]
     assert {job.engine for job in jobs} == {0} and image.meta.parts == 2 and image.meta.events == 0

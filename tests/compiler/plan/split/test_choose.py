@@ -56,7 +56,7 @@ def test_nothing_is_split_where_all_fits():
     assert not is_split(graph, Options(engines=2))
 
 
-@pytest.mark.parametrize("changes", [{"observe": True}, {"split": False}, {"placed": True}])
+@pytest.mark.parametrize("changes", [{"observe": True}, {"split": False}, {"split": False, "placed": True}])
 def test_not_where_it_is_not_wanted(changes):
     graph = wide_middle(64).graph
     assert not is_split(graph, Options(engines=2, lv2_limit=SMALL.lv2_limit, **changes))

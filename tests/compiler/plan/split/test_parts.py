@@ -9,7 +9,7 @@ from compiler import ir, reference
 from compiler.plan.layers.lower import lower
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import ImageCut
-from compiler.plan.split.parts import can_be_cut, cut
+from compiler.plan.split.parts import can_be_cut, cut, with_cuts
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder, check, random_inputs
 from tests.support.split_graphs import PADS, random_run
@@ -76,3 +76,20 @@ def test_a_pool_of_padding_alone_stays_whole():
     x = make.input((1, 4, 4, 8))
     make.output(make.conv(x, 8, (3, 3), pads=(4, 0, 4, 0)))
     assert cut(make.graph, ImageCut(frozenset({make.graph.ops[0].name}), HEIGHT, 5)) is None
+
+
+def test_two_cuts_that_read_the_same_rows():
+    """Each has slices of its own of what both read."""
+    make = GraphBuilder(8)
+    x = make.conv(make.input((1, 12, 12, 4)), 8, (1, 1))
+    ends = [make.conv(x, 8, pads=(1,) * 4) for _ in range(2)]
+    make.output(make.eltwise("add", *ends))
+    graph = make.graph
+    wanted = [ImageCut(frozenset({op.name}), HEIGHT, 2) for op in graph.ops if op.output in ends]
+    split = with_cuts(graph, wanted)
+    made = [op.output for op in split.ops]
+    assert len(made) == len(set(made))
+    inputs = random_inputs(graph, 1)
+    expected, found = reference.run_all(graph, inputs), reference.run_all(split, inputs)
+    for port in graph.outputs:
+        np.testing.assert_array_equal(found[port.tensor], expected[port.tensor])
