@@ -6,6 +6,7 @@ from pathlib import Path
 
 from caesura import api
 from caesura.scenario.device_executor import Alone, DeviceExecutor
+from caesura.scenario.hardware import params_of
 from caesura.scenario.model_images import ModelImages
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.output_files import OutputFiles
@@ -45,7 +46,7 @@ class RtlRunner:
     def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
         """Run a scenario as ``Runner`` describes it. Raises :class:`ScenarioError` for a model without a file, and what
         compiler and driver raise; the error of a request that fails."""
-        params = api.resolve(scenario.machine.preset).replace(**scenario.machine.params)
+        params = params_of(scenario)
         images = self._images.of(scenario, params, folder)
         files = OutputFiles(scenario, folder)
         self._progress.rest()  # a simulator may be built

@@ -193,6 +193,11 @@ class Scenario(FileTable):
         """Return the models that streams run, by name."""
         return sorted({name for stream in self.streams for name in stream.models})
 
+    def without_outputs(self) -> "Scenario":
+        """Return the scenario with models that write no files."""
+        models = {name: model.model_copy(update={"outputs": None}) for name, model in self.models.items()}
+        return self.model_copy(update={"models": models})
+
 
 def load_scenario(path: Path | str) -> Scenario:
     """Read and validate a scenario file. Raises :class:`ScenarioError`."""

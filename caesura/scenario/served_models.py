@@ -7,12 +7,11 @@ from pathlib import Path
 from caesura import api
 from caesura.lengths.dynamic_model import DynamicModel, dynamic
 from caesura.samples import Input, Sample, random_samples, samples_of
-from caesura.scenario.arrivals import request_count
 from caesura.scenario.file_table import ScenarioError
-from caesura.scenario.lengths import length_of
+from caesura.scenario.lengths import lengths_of
 from caesura.scenario.model_images import KernelRecipe, copies
 from caesura.scenario.model_spec import ModelSpec
-from caesura.scenario.schema import Scenario, Stream
+from caesura.scenario.schema import Scenario
 from compiler import DynamicDimension
 from hw.image import Image
 from sw.driver import Device as Driver, LoadedModel
@@ -120,7 +119,14 @@ def _dynamic(device: api.Device, scenario: Scenario, name: str, recipe: KernelRe
     spec = scenario.models[name]
     samples = _files_of_any_length(name, spec, recipe.path, folder)
     streams = [stream for stream in scenario.streams if name in stream.models]
-    lengths = sorted({*samples} or {length for one in streams for length in _lengths(scenario, one, folder)})
+    lengths = sorted(
+        {*samples}
+        or {
+            length
+            for one in streams
+            for length in lengths_of(one.lengths, scenario.seed, one.name, one.arrivals, folder)
+        }
+    )
     models = [
         dynamic(
             recipe.path, device, range(lengths[0], lengths[-1] + 1), dimension=spec.dimension,
@@ -135,14 +141,6 @@ def _dynamic(device: api.Device, scenario: Scenario, name: str, recipe: KernelRe
         return ServedModel(models, [sample for same in samples.values() for sample in same], {}, engines)
     made = [_random_of_length(models[0], length, scenario.seed) for length in lengths]
     return ServedModel(models, made, {length: at for at, length in enumerate(lengths)}, engines)
-
-
-def _lengths(scenario: Scenario, stream: Stream, folder: Path) -> set[int]:
-    """Return the lengths of all requests of ``stream``."""
-    if stream.lengths is None:
-        return set()
-    numbers = range(request_count(stream.arrivals, folder))
-    return {length_of(stream.lengths, scenario.seed, stream.name, number) for number in numbers}
 
 
 def _random_of_length(model: DynamicModel, length: int, seed: int) -> Sample:
