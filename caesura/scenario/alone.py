@@ -7,7 +7,9 @@ from caesura.scenario.arrivals import Closed, TraceSpec
 from caesura.scenario.lengths import lengths_of
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import Scenario
+from caesura.scenario.schema import CYCLES, Scenario
+
+_APART = 100_000  #: cycles in which the host ends all that belongs to a request
 
 
 class ScenarioRunner(Protocol):
@@ -32,7 +34,8 @@ def times_alone(runner: ScenarioRunner, scenario: Scenario, folder: Path) -> Tim
     lengths: dict[tuple[str, int], float] = {}
     for stream in scenario.streams:
         known = lengths_of(stream.lengths, scenario.seed, stream.name, stream.arrivals, folder)
-        single = stream.model_copy(update={"late": "keep", **_one_each(known)})
+        apart = _APART / CYCLES.get(scenario.time_unit, 1)
+        single = stream.model_copy(update={"late": "keep", **_one_each(known, apart)})
         alone = scenario.without_outputs().model_copy(
             update={"name": f"one request of {stream.name}", "streams": [single]}
         )
@@ -42,8 +45,9 @@ def times_alone(runner: ScenarioRunner, scenario: Scenario, folder: Path) -> Tim
     return TimesAlone(streams, lengths)
 
 
-def _one_each(lengths: set[int]) -> dict[str, object]:
-    """Return what changes in a stream that sends a request of each length, or one if there are no lengths."""
+def _one_each(lengths: set[int], apart: float) -> dict[str, object]:
+    """Return what changes in a stream that sends a request of each length, ``apart`` from the end of the one before, or
+    one if there are no lengths."""
     if not lengths:
         return {"arrivals": TraceSpec(kind="trace", times=[0.0])}
-    return {"arrivals": Closed(kind="closed", count=len(lengths)), "lengths": sorted(lengths)}
+    return {"arrivals": Closed(kind="closed", count=len(lengths), think=apart), "lengths": sorted(lengths)}

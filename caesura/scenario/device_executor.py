@@ -116,7 +116,6 @@ class DeviceExecutor:
             soft_deadline=not run.frame.drop,  # how many are missed is a result of the scenario
             arrival=self._cycle(arrival),
             announced=announced,
-            engines=model.engines,
             tag=_Tag(run, sample, done),
         )
         self._note_place(run.model, request)
@@ -124,8 +123,7 @@ class DeviceExecutor:
 
     def _note_place(self, name: str, request: Request) -> None:
         loaded = request.model
-        engines = tuple(request.engines or loaded.engines)
-        self._places.setdefault(name, {})[loaded.number] = engines, loaded.image.meta.lv2_bytes
+        self._places.setdefault(name, {})[loaded.number] = loaded.engines, loaded.image.meta.lv2_bytes
 
     def _ended(self, request: Request) -> None:
         """Let what waits for a request go on. An error is kept: the run time takes it for one of the request."""

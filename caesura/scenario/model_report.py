@@ -79,7 +79,7 @@ def models_table(rows: Sequence[Mapping[str, Any]], unit: str) -> ColumnTable:
         Column("requests", number=True),
         Column("engines", text=_engines),
         Column("lv2_bytes", "LV2 claim", unit="bytes", number=True),
-        *(Column(key, unit=unit if key == "p50" else "", number=True, text=_time) for key in ("p50", "p95", "p99")),
+        *(Column(key, unit=unit if key == "p50" else "", number=True, text=time_text) for key in ("p50", "p95", "p99")),
         Column("met", "deadlines met", number=True, text=percent),
         Column("engine_time", number=True, text=percent),
         *(Column(key, number=True) for key in numbers),
@@ -100,5 +100,6 @@ def _engines(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
-def _time(value: float | None) -> str:
+def time_text(value: float | None) -> str:
+    """Return a time as text, with one decimal where that is of interest; there is none for None."""
     return "" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from caesura.scenario.model_report import model_reports
+from caesura.scenario.model_report import model_reports, time_text
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.schema import Scenario
 from caesura.views import line, table_of
@@ -122,7 +122,7 @@ def to_table(result: Mapping[str, Any]) -> Group:
     unit = result["time_unit"]
     head = line(
         f"{result['scenario']} under {result['policy']} ({result['backend']}): {result['requests']} requests in "
-        f"{_time(result['makespan'])} {unit}"
+        f"{time_text(result['makespan'])} {unit}"
     )
     totals = [
         *(
@@ -138,12 +138,12 @@ def to_table(result: Mapping[str, Any]) -> Group:
         ),
     ]
     if result["host_time"]:
-        totals.append((f"models' steps on the CPU, {unit}", _time(result["host_time"])))
+        totals.append((f"models' steps on the CPU, {unit}", time_text(result["host_time"])))
     heads = ("stream", ">requests", f">alone, {unit}", ">mean", ">p50", ">p90", ">p99", ">late")
     streams = [
         (
-            stream["name"], str(stream["requests"]), _time(stream["alone"]),
-            *(_time(stream["turnaround"].get(key, 0)) for key in ("mean", "p50", "p90", "p99")),
+            stream["name"], str(stream["requests"]), time_text(stream["alone"]),
+            *(time_text(stream["turnaround"].get(key)) for key in ("mean", "p50", "p90", "p99")),
             f"{stream['sla_violation_rate']:.1%}",
         )
         for stream in result["streams"]
@@ -163,9 +163,10 @@ def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
     )
     rows = [
         (
-            one["policy"].rpartition(":")[2], _time(one["makespan"]), *(_figure(one[key]) for key in ("antt", "stp")),
-            _figure(one["fairness"]), f"{one['sla_violation_rate']:.1%}", f"{one['compute_utilisation']:.1f}%",
-            str(one["preemptions"]), *(_time(one["turnaround"].get(key, 0)) for key in ("p50", "p99")),
+            one["policy"].rpartition(":")[2], time_text(one["makespan"]),
+            *(_figure(one[key]) for key in ("antt", "stp", "fairness")),
+            f"{one['sla_violation_rate']:.1%}", f"{one['compute_utilisation']:.1f}%",
+            str(one["preemptions"]), *(time_text(one["turnaround"].get(key)) for key in ("p50", "p99")),
         )
         for one in results
     ]  # fmt: skip
@@ -194,8 +195,3 @@ def to_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for one in results
         for stream in one["streams"]
     ]
-
-
-def _time(value: float) -> str:
-    """Return a time as text, with one decimal where that is of interest."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

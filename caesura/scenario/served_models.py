@@ -1,6 +1,7 @@
 """Loads the real models of a scenario on a device, with the samples that their requests take in turn."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +24,12 @@ _SAMPLES = 2  #: random inputs of each model, used in turn; of those in files as
 @dataclass(frozen=True)
 class ServedModel:
     """Is a model that is loaded once or more; requests take the ``copies`` in turn, and the ``samples``, or the one
-    ``by_length``. ``engines``: those of each request for a model that does not know them by itself."""
+    ``by_length``. ``engines``: those of all copies."""
 
     copies: Sequence[LoadedModel | DynamicModel]
+    engines: Sequence[int]
     samples: Sequence[Sample]
     by_length: Mapping[int, int]
-    engines: Sequence[int] | None = None
 
     def sample_for(self, number: int, length: int | None) -> int:
         """Return the number of the sample that request ``number`` takes, whose inputs shall have ``length``."""
@@ -46,7 +47,7 @@ class ServedModel:
     def alone(self, device: Driver, sample: int) -> tuple[LoadedModel, Sample, RunStats]:
         """Run a sample on ``device`` with nothing else; return what ran, its outputs, and how long that took."""
         loaded = self.loaded(sample)
-        return loaded, *Session(device, loaded).run(self.samples[sample], self.engines)
+        return loaded, *Session(device, loaded).run(self.samples[sample])
 
     def close(self) -> None:
         """Compile no more kernels."""
@@ -62,21 +63,24 @@ def load_models(
     the ones that are used least. Raises :class:`ScenarioError` for inputs that do not suit."""
     listed = [name for name in images if isinstance(scenario.models[name].engines, list)]
     order = [*listed, *(name for name in images if name not in listed)]
-    return {name: _loaded(device, scenario, name, images[name], folder) for name in order}
+    loaded: dict[str, ServedModel] = {}
+    for name in order:
+        image = images[name]
+        if isinstance(image, KernelRecipe):
+            loaded[name] = _dynamic(device, scenario, name, image, folder, _free(device, loaded.values()))
+        else:
+            loaded[name] = _loaded(device, scenario, name, image, folder)
+    return loaded
 
 
-def _loaded(
-    device: api.Device, scenario: Scenario, name: str, image: Image | KernelRecipe, folder: Path
-) -> ServedModel:
+def _loaded(device: api.Device, scenario: Scenario, name: str, image: Image, folder: Path) -> ServedModel:
     spec, number = scenario.models[name], copies(scenario, name)
-    if isinstance(image, KernelRecipe):
-        return _dynamic(device, scenario, name, image, folder)
     engines = spec.engines if isinstance(spec.engines, list) else None
     loaded = [device.driver.load(image, engines or "least_used", keep_weights=spec.keep_weights) for _ in range(number)]
-    samples = _from_files(name, spec.inputs, image.meta.inputs, folder) or random_samples(
-        image, _SAMPLES, scenario.seed
-    )
-    return ServedModel(loaded, samples, {})
+    samples = _from_files(name, spec.inputs, image.meta.inputs, folder)
+    samples = samples or random_samples(image, _SAMPLES, scenario.seed)
+    used = sorted({engine for model in loaded for engine in model.engines})
+    return ServedModel(loaded, used, samples, {})
 
 
 def _from_files(
@@ -115,7 +119,17 @@ def _files_of_any_length(name: str, spec: ModelSpec, model: Path, folder: Path) 
     return found
 
 
-def _dynamic(device: api.Device, scenario: Scenario, name: str, recipe: KernelRecipe, folder: Path) -> ServedModel:
+def _free(device: api.Device, loaded: Iterable[ServedModel]) -> list[int]:
+    """Return the engines of the device, those that the fewest of ``loaded`` use first."""
+    used = Counter(engine for model in loaded for engine in model.engines)
+    return sorted(range(device.params.engines), key=lambda engine: used[engine])
+
+
+def _dynamic(
+    device: api.Device, scenario: Scenario, name: str, recipe: KernelRecipe, folder: Path, free: Sequence[int]
+) -> ServedModel:
+    """Return a model with a dynamic dimension: on the engines that it names, or on as many of those that are ``free``
+    as it is compiled for."""
     spec = scenario.models[name]
     samples = _files_of_any_length(name, spec, recipe.path, folder)
     streams = [stream for stream in scenario.streams if name in stream.models]
@@ -127,20 +141,20 @@ def _dynamic(device: api.Device, scenario: Scenario, name: str, recipe: KernelRe
             for length in lengths_of(one.lengths, scenario.seed, one.name, one.arrivals, folder)
         }
     )
+    engines = spec.engines if isinstance(spec.engines, list) else sorted(free[: recipe.options.engines])
     models = [
         dynamic(
             recipe.path, device, range(lengths[0], lengths[-1] + 1), dimension=spec.dimension,
-            engines=recipe.options.engines, fallback=spec.fallback, options=recipe.options,
+            engines=engines, fallback=spec.fallback, options=recipe.options,
         )
         for _ in range(copies(scenario, name))
     ]  # fmt: skip
-    engines = spec.engines if isinstance(spec.engines, list) else None
     for model in models:
         model.prepare(*lengths)
     if samples:
-        return ServedModel(models, [sample for same in samples.values() for sample in same], {}, engines)
+        return ServedModel(models, engines, [sample for same in samples.values() for sample in same], {})
     made = [_random_of_length(models[0], length, scenario.seed) for length in lengths]
-    return ServedModel(models, made, {length: at for at, length in enumerate(lengths)}, engines)
+    return ServedModel(models, engines, made, {length: at for at, length in enumerate(lengths)})
 
 
 def _random_of_length(model: DynamicModel, length: int, seed: int) -> Sample:

@@ -1,4 +1,4 @@
-"""What a scenario says of real models: engines, images, inputs, outputs, lengths, options of the compiler."""
+"""What a scenario says of real models: engines, images, inputs, outputs, options of the compiler."""
 
 import numpy as np
 import pytest
