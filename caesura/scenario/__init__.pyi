@@ -1,6 +1,7 @@
 from .arrivals import Closed as Closed, Periodic as Periodic, Poisson as Poisson, TraceSpec as TraceSpec
-from .closed_loops import closed_loops as closed_loops
-from .file_table import ScenarioError as ScenarioError
+from .backends import RUNNERS as RUNNERS
+from .closed_loop import closed_loops as closed_loops
+from .file_table import ScenarioError as ScenarioError, explained as explained
 from .hardware import hardware_of as hardware_of, on_machine as on_machine
 from .lengths import LengthRange as LengthRange
 from .model_report import ModelReport as ModelReport
@@ -10,7 +11,7 @@ from .outcome_chart import MARGIN as MARGIN, Bar as Bar, chart as chart
 from .policies import Policies as Policies
 from .reports import report as report, to_table as to_table
 from .rtl import Alone as Alone, RtlRunner as RtlRunner
-from .runner import RUNNERS as RUNNERS, Served as Served, run_scenario as run_scenario, serve as serve
+from .runner import run_scenario as run_scenario, serve as serve
 from .schema import (
     MachineSpec as MachineSpec,
     PreemptionSpec as PreemptionSpec,
@@ -20,6 +21,7 @@ from .schema import (
     load_scenario as load_scenario,
     parse_scenario as parse_scenario,
 )
+from .served import Served as Served
 from .synthetic import SyntheticRunner as SyntheticRunner
 from .urgent import run_urgent as run_urgent
 from .urgent_report import urgent_fields as urgent_fields, urgent_tables as urgent_tables

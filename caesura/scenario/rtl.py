@@ -27,7 +27,7 @@ class RtlRunner:
     Outputs of requests are compared with those of their models run alone: of all whose inputs are random, and of those
     that take the first samples of a file, or with ``check`` any; ``mismatches`` lists what differed in the latest run.
     Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival, instead of the
-    cheapest that the scenario allows.
+    cheapest that the scenario allows. ``jobs`` and ``cache`` are as for ``caesura.compile``.
     """
 
     def __init__(
@@ -37,9 +37,11 @@ class RtlRunner:
         progress: Progress | None = None,
         *,
         check: bool = False,
+        jobs: int | None = None,
+        cache: bool = True,
     ) -> None:
         self._backend, self._rule, self._progress = backend, rule, progress or Progress()
-        self._check, self._images = check, ModelImages(self._progress)
+        self._check, self._images = check, ModelImages(self._progress, jobs, cache=cache)
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 

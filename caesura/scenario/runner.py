@@ -1,58 +1,18 @@
 """Runs a scenario under a policy on a backend."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from caesura.api import UsageError
-from caesura.scenario import synthetic
-from caesura.scenario.alone import ScenarioRunner, times_alone
+from caesura.scenario.alone import times_alone
+from caesura.scenario.backends import backend_of, refuse_synthetic, runner_of
 from caesura.scenario.hardware import on_machine
-from caesura.scenario.model_report import ModelReport, model_reports
-from caesura.scenario.outcome import Outcome, spans
+from caesura.scenario.outcome import Outcome, write_outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.reports import report
-from caesura.scenario.rtl import RtlRunner
 from caesura.scenario.schema import Scenario, load_scenario
+from caesura.scenario.served import Served
 from caesura.views import Progress
-from sim import BACKENDS, write_trace
-
-SYNTHETIC = "synthetic"  #: the backend without models
-RUNNERS = (SYNTHETIC, *BACKENDS)  #: backends that can run scenarios
-
-
-def runner_of(backend: str, progress: Progress, *, check: bool = False) -> ScenarioRunner:
-    """Return the runner of a backend. ``check``: outputs of all requests shall be compared with those of their models
-    alone. Raises ``UsageError`` for an unknown backend, and for one that has no outputs to check."""
-    if backend not in RUNNERS:
-        raise UsageError(f"backend {backend!r} cannot run scenarios; use {', '.join(RUNNERS)}")
-    if backend != SYNTHETIC:
-        return RtlRunner(backend, progress=progress, check=check)
-    if check:
-        raise UsageError("outputs are to be checked, which the synthetic machine has not: choose another backend")
-    return synthetic.SyntheticRunner()
-
-
-@dataclass(frozen=True)
-class Served:
-    """Says how a scenario was served: what happened, and the metrics of that. ``result``: as plain data, see
-    :func:`caesura.scenario.reports.report`."""
-
-    scenario: Scenario
-    outcome: Outcome
-    result: dict[str, Any]
-
-    @cached_property
-    def models(self) -> list[ModelReport]:
-        """Return how each model fared, in the order of the scenario."""
-        return model_reports(self.scenario, self.outcome)
-
-    @property
-    def mismatches(self) -> list[str]:
-        """Return a line for each request whose outputs are others than those of its model alone."""
-        return self.outcome.mismatches
 
 
 def serve(
@@ -67,6 +27,8 @@ def serve(
     trace: Path | None = None,
     page: Path | None = None,
     keep_outputs: bool = True,
+    jobs: int | None = None,
+    cache: bool = True,
     progress: Progress | None = None,
 ) -> Served:
     """Serve the requests of a scenario, or of the one in a file, and return how that went.
@@ -81,6 +43,7 @@ def serve(
     trace : where to write a timeline for Perfetto
     page : where to write a page with timeline and plots
     keep_outputs : write outputs to the folders that the scenario names
+    jobs, cache : as for ``caesura.compile``
     progress : tells what goes on
 
     Raises :class:`ScenarioError` for a scenario that cannot be used, ``UsageError`` for an unknown policy or backend,
@@ -92,11 +55,12 @@ def serve(
     if not keep_outputs:
         scenario = scenario.without_outputs()
     where, backend, progress = Path(folder or ""), backend or backend_of(scenario), progress or Progress()
-    runner, policies = runner_of(backend, progress, check=check), Policies.named(policy, placement, options)
+    runner = runner_of(backend, progress, check=check, jobs=jobs, cache=cache)
+    policies = Policies.named(policy, placement, options)
     progress.task(f"serving {scenario.name} under {policy}")
     outcome = runner.run(scenario, policies, where)
     if trace is not None:
-        write_trace(trace, spans(outcome, scenario.time_unit))
+        write_outcome(trace, outcome, scenario.time_unit)
     alone = times_alone(runner, scenario, where)
     result = report(scenario, policy, backend, outcome, alone.streams, alone.lengths)
     if page is not None:
@@ -130,10 +94,7 @@ def run_scenario(
     """
     scenario = load_scenario(path)
     if params is not None or changes:
-        if (backend or backend_of(scenario)) == SYNTHETIC:
-            raise UsageError(
-                "--params and --set change hardware, which the synthetic machine has not: choose a --backend"
-            )
+        refuse_synthetic(backend or backend_of(scenario))
         scenario = on_machine(scenario, None, params, changes)
     served = serve(
         scenario, policy, backend, folder=Path(path).parent, placement=placement, options=options, check=check,
@@ -142,9 +103,3 @@ def run_scenario(
     if seen is not None:
         seen(served.scenario, served.outcome)
     return served.result
-
-
-def backend_of(scenario: Scenario) -> str:
-    """Return ``synthetic`` if all models have durations, otherwise the fast model of the hardware, which needs no
-    build."""
-    return SYNTHETIC if all(scenario.models[name].layers for name in scenario.used_models) else "model"
