@@ -77,17 +77,19 @@ def serve(
 def _told(served: "Served", chart: bool) -> list[RenderableType]:
     """Return what people read: the head, notes, a table of models, what was compared, and a chart if it is asked
     for."""
-    from caesura.scenario.model_report import models_table
+    from caesura.scenario.model_report import models_tables
     from caesura.scenario.outcome_chart import outcome_chart
 
     result, unit = served.result, served.scenario.time_unit
     asked = f"{result['requests']} requests under {result['policy']} ({result['backend']})"
-    checked = f"outputs: {result['checked']} of {result['requests']} compared with those of the models alone"
+    ended = sum(one.requests - one.dropped for one in served.models)
+    equal = f"{len(served.mismatches)} DIFFER" if served.mismatches else "all equal"
+    rest = "" if result["checked"] >= ended else "; --check compares all"
     drawn = [outcome_chart(served.outcome, unit, width())] if chart else []
     return [
         line(f"{result['scenario']}: {asked} in {result['makespan']:,.0f} {unit}"),
         *(line(f"note: {note}", "yellow") for note in result["notes"]),
-        models_table(result["models"], unit).rich(),
-        line(f"{checked}: {'all equal' if not served.mismatches else f'{len(served.mismatches)} DIFFER'}"),
+        *(table.rich() for table in models_tables(result["models"], unit)),
+        line(f"outputs: {result['checked']} of {ended} compared with those of the models alone: {equal}{rest}"),
         *drawn,
     ]

@@ -71,22 +71,24 @@ def _sum(runs: Sequence[RequestRun], key: str) -> int:
     return sum(getattr(run, key) for run in runs)
 
 
-def models_table(rows: Sequence[Mapping[str, Any]], unit: str) -> ColumnTable:
-    """Return a table of reports, as data for JSON. What happened to no model has no column."""
-    numbers = ("suspended", "killed", "started_over", "dropped")
+_SET_BACK = ("suspended", "killed", "started_over", "dropped")
+
+
+def models_tables(rows: Sequence[Mapping[str, Any]], unit: str) -> list[ColumnTable]:
+    """Return a table of reports, as data for JSON, and one of what others did to requests, if they did anything."""
     columns = (
         Column("model"),
         Column("requests", number=True),
         Column("engines", text=_engines),
-        Column("lv2_bytes", "LV2 claim", unit="bytes", number=True),
+        Column("lv2_bytes", "LV2, bytes", number=True),
         *(Column(key, unit=unit if key == "p50" else "", number=True, text=time_text) for key in ("p50", "p95", "p99")),
-        Column("met", "deadlines met", number=True, text=percent),
-        Column("engine_time", number=True, text=percent),
-        *(Column(key, number=True) for key in numbers),
+        Column("met", number=True, text=percent),
+        Column("engine_time", "busy", number=True, text=percent),
     )
-    unused = [key for key in numbers if not any(row[key] for row in rows)]
-    unused += ["met"] if all(row["met"] is None for row in rows) else []
-    return ColumnTable("", columns, rows).without(*unused)
+    table = ColumnTable("", columns, rows).without(*(["met"] if all(row["met"] is None for row in rows) else []))
+    happened = [key for key in _SET_BACK if any(row[key] for row in rows)]
+    set_back = ColumnTable("", [Column("model"), *(Column(key, number=True) for key in happened)], rows)
+    return [table, *([set_back] if happened else [])]
 
 
 def _engines(numbers: Sequence[int]) -> str:
