@@ -26,7 +26,7 @@ def load_dynamic(
     for stream in [] if samples else scenario.streams:
         if name in stream.models:
             lengths |= lengths_of(stream.lengths, scenario.seed, stream.name, stream.arrivals, folder)
-    covered = range(min(lengths), max(lengths) + 1) if lengths else range(1, 2)  # there may be no requests
+    covered = range(min(lengths), max(lengths) + 1) if lengths else range(1, 2)  # no request arrives
     engines = spec.engines if isinstance(spec.engines, list) else sorted(free[: recipe.options.engines])
     models = [
         dynamic(

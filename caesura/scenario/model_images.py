@@ -1,12 +1,14 @@
 """Compiles the real models of a scenario, to lie side by side in LV2 where that has room."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from caesura import api
-from caesura.image_files import image_for
+from caesura.image_files import check_machine
 from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_files import copies, model_file
 from caesura.scenario.model_spec import ModelSpec
@@ -17,6 +19,15 @@ from hw.contract.params import SocParams
 from hw.image import Image, ImageError
 
 Engines = int | Literal["auto"]
+
+
+@contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Name ``model`` in errors of the compiler."""
+    try:
+        yield
+    except CompileError as error:
+        raise CompileError(f"model {model!r}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -45,30 +56,42 @@ class ModelImages:
         """
         specs = {name: scenario.models[name] for name in scenario.used_models}
         number = {name: copies(scenario, name) for name in specs}
-        done = {name: self._fixed(name, spec, params, folder) for name, spec in specs.items() if _is_planned(spec)}
+        done: dict[str, Image] = {}
+        for name, spec in specs.items():
+            if _is_planned(spec):
+                with naming(name):
+                    done[name] = self._fixed(name, spec, params, folder)
         claims = {name: image.meta.lv2_bytes for name, image in done.items()}
         claims |= {name: spec.lv2_limit for name, spec in specs.items() if spec.lv2_limit is not None}
         left = params.lv2_bytes - sum(size * number[name] for name, size in claims.items())
         shares = sum(number[name] for name in specs if name not in claims)
         share = max(0, left) // max(1, shares) // params.lv1_word * params.lv1_word
-        placed = scenario.machine.placed
-        return {
-            name: done[name] if name in done else self._shared(name, spec, params, folder, placed=placed, share=share)
-            for name, spec in specs.items()
-        }
+        found: dict[str, Image | KernelRecipe] = {}
+        for name, spec in specs.items():
+            with naming(name):
+                found[name] = done.get(name) or self._shared(
+                    name, spec, params, folder, placed=scenario.machine.placed, share=share
+                )
+        return found
 
     def _fixed(self, name: str, spec: ModelSpec, params: SocParams, folder: Path) -> Image:
         """Return the image of a model that is compiled, or planned, already."""
         if spec.image is None:
             assert spec.plan is not None
             return self._image(name, spec, model_file(name, spec, folder), params, None, None, folder / spec.plan)
+        path = folder / spec.image
         try:
-            return image_for(folder / spec.image, params)
+            image = Image.load(path)
         except ImageError as error:
-            raise ScenarioError(
-                f"model {name!r}: {folder / spec.image}: {error}; or let machine.preset and machine.params be those "
-                "that it was compiled for"
-            ) from None
+            raise ScenarioError(f"model {name!r}: {error}") from None
+        try:
+            check_machine(path, image, params)
+        except ImageError as error:
+            told = (
+                f"model {name!r}: {path}: {error}, or set machine.preset and machine.params to what it was compiled for"
+            )
+            raise ScenarioError(told) from None
+        return image
 
     def _shared(
         self, name: str, spec: ModelSpec, params: SocParams, folder: Path, *, placed: bool, share: int

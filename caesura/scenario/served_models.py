@@ -8,7 +8,7 @@ from caesura.api import Device
 from caesura.samples import random_samples
 from caesura.scenario.dynamic_models import load_dynamic
 from caesura.scenario.model_files import copies
-from caesura.scenario.model_images import KernelRecipe
+from caesura.scenario.model_images import KernelRecipe, naming
 from caesura.scenario.schema import Scenario
 from caesura.scenario.served_model import SAMPLES, ServedModel, samples_in
 from hw.image import Image
@@ -25,7 +25,8 @@ def load_models(
     for name in order:
         image = images[name]
         if isinstance(image, KernelRecipe):
-            loaded[name] = load_dynamic(device, scenario, name, image, folder, _free(device, loaded.values()))
+            with naming(name):
+                loaded[name] = load_dynamic(device, scenario, name, image, folder, _free(device, loaded.values()))
         else:
             loaded[name] = _loaded(device, scenario, name, image, folder)
     return loaded

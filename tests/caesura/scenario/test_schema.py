@@ -72,6 +72,7 @@ def test_layers_are_repeated_and_depend_on_the_one_before():
         (minimal(models=real(plan="p.json", options={"order": "source"})), r"models\.m: has a plan, .*options; remove"),
         (minimal(models=real(options={"order": 3})), r"models\.m: options: order: .*valid string, not 3"),
         (minimal(models=real(options={"split": "no"})), r"models\.m: options: split: .*valid boolean, not 'no'"),
+        (minimal(models=real(options={"cancel_interval": -5})), r"options: cancel_interval: must be 0 or more, not -5"),
         (minimal(models=real(options={"observe": True})), r"models\.m: has options observe; only checks"),
         (minimal(models=real(sizes={"seq": 0})), r"models\.m\.sizes\.seq: .*equal to 1, not 0"),
         (minimal(models=real(outputs="/etc")), r"models\.m\.outputs: '/etc' must be a folder below"),
