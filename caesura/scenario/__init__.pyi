@@ -2,8 +2,8 @@ from .arrivals import Closed as Closed, Periodic as Periodic, Poisson as Poisson
 from .backends import RUNNERS as RUNNERS
 from .closed_loop import closed_loops as closed_loops
 from .file_table import ScenarioError as ScenarioError, explained as explained
-from .hardware import hardware_of as hardware_of, on_machine as on_machine
 from .lengths import LengthRange as LengthRange
+from .machine_choice import hardware_of as hardware_of, on_machine as on_machine
 from .model_report import ModelReport as ModelReport
 from .model_spec import LayerSpec as LayerSpec, ModelSpec as ModelSpec
 from .outcome import Frame as Frame, LayerRun as LayerRun, Outcome as Outcome

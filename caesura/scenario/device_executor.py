@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import simpy
 
-from caesura.scenario.device_outcome import DeviceOutcome, RunTag, tag_of
+from caesura.scenario.device_outcome import DeviceOutcome, SampleRun, sample_run
 from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, ModelPlace, Outcome
 from caesura.scenario.output_check import OutputCheck
@@ -104,7 +104,7 @@ class DeviceExecutor:
             soft_deadline=not run.frame.drop,  # how many are missed is a result of the scenario
             arrival=self._cycle(arrival),
             announced=announced,
-            tag=RunTag(run, sample, done),
+            tag=SampleRun(run, sample, done),
         )
         self._note_place(run.model, request)
         return done
@@ -122,16 +122,16 @@ class DeviceExecutor:
         assert request.ended is not None
         if request.outputs is not None:
             try:
-                self._take(tag_of(request), request.outputs)
+                self._take(sample_run(request), request.outputs)
             except OSError as error:
                 self._error = self._error or error
                 return
         self.run_until(request.ended)
         delay = max(0, request.ended - self._origin - self.env.now)
-        self.env.process(self._succeed(tag_of(request).done, delay, dropped))
+        self.env.process(self._succeed(sample_run(request).done, delay, dropped))
         self.run_until(request.ended)
 
-    def _take(self, tag: RunTag, outputs: Arrays) -> None:
+    def _take(self, tag: SampleRun, outputs: Arrays) -> None:
         run = tag.run
         self.check.add((run.model, tag.sample), f"{run.frame.stream} {run.frame.number}", outputs)
         self._keep(run, outputs)

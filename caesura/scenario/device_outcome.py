@@ -14,7 +14,7 @@ from sw.driver import Device
 from sw.runtime import DeadlineMissed, GroupRun, Request, Runtime
 
 
-class RunTag(NamedTuple):
+class SampleRun(NamedTuple):
     """Says what a request to the run time is for. ``sample`` is the number of its inputs."""
 
     run: ModelRun
@@ -22,9 +22,9 @@ class RunTag(NamedTuple):
     done: simpy.Event
 
 
-def tag_of(request: Request) -> RunTag:
+def sample_run(request: Request) -> SampleRun:
     """Return the tag of a request that was made for a scenario."""
-    assert isinstance(request.tag, RunTag)
+    assert isinstance(request.tag, SampleRun)
     return request.tag
 
 
@@ -78,10 +78,10 @@ class DeviceOutcome:
         return [self._request_run(request, busy[request.number]) for request in requests]
 
     def _request_run(self, request: Request, busy: int) -> RequestRun:
-        frame, ended = tag_of(request).run.frame, request.ended
+        frame, ended = sample_run(request).run.frame, request.ended
         assert ended is not None
         return RequestRun(
-            frame.stream, frame.number, tag_of(request).run.model, self._time(request.arrival), self._time(ended),
+            frame.stream, frame.number, sample_run(request).run.model, self._time(request.arrival), self._time(ended),
             busy / self.ticks, request.preempted - request.killed, request.killed, request.repeated,
             isinstance(request.error, DeadlineMissed),
         )  # fmt: skip
@@ -90,12 +90,12 @@ class DeviceOutcome:
         """Return everything since the scenario began, which is cycle 0; kinds are the scenario's names of models."""
         names: dict[str, set[str]] = {}
         for request in self.runtime.requests:
-            names.setdefault(request.model.name, set()).add(tag_of(request).run.model)
+            names.setdefault(request.model.name, set()).add(sample_run(request).run.model)
         named = {image: found.pop() for image, found in names.items() if len(found) == 1}
         return [replace(span, kind=named.get(span.kind, span.kind)) for span in spans]
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
-        asked, decision = tag_of(run.request).run, run.decision
+        asked, decision = sample_run(run.request).run, run.decision
         since = run.request.arrival if self.at_arrival else run.decided  # a queue is joined at once, whatever is busy
         return LayerRun(
             asked.frame.stream, asked.model, run.index, decision.engine, self._time(run.decided),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from caesura import api
 from caesura.scenario.device_executor import Alone, DeviceExecutor
-from caesura.scenario.hardware import params_of
+from caesura.scenario.machine_choice import params_of
 from caesura.scenario.model_images import ModelImages
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.output_files import OutputFiles

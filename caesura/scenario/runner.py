@@ -6,7 +6,7 @@ from typing import Any
 
 from caesura.scenario.alone import times_alone
 from caesura.scenario.backends import backend_of, refuse_synthetic, runner_of
-from caesura.scenario.hardware import on_machine
+from caesura.scenario.machine_choice import on_machine
 from caesura.scenario.outcome import Outcome, write_outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.reports import report

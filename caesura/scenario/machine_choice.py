@@ -10,7 +10,7 @@ from caesura.scenario.schema import Scenario
 from hw.contract.params import PRESETS, SocParams
 
 
-class Hardware(TypedDict):
+class MachineChoice(TypedDict):
     """Holds the keys of a scenario's ``machine`` that choose hardware."""
 
     preset: str
@@ -22,7 +22,7 @@ def params_of(scenario: Scenario) -> SocParams:
     return resolve(scenario.machine.preset).replace(**scenario.machine.params)
 
 
-def hardware_of(params: SocParams) -> Hardware:
+def hardware_of(params: SocParams) -> MachineChoice:
     """Return what chooses hardware with ``params``: a preset, the one that they are named after if there is one, and
     what is different."""
     first = params.name.split(",")[0]
