@@ -131,9 +131,9 @@ class DeviceExecutor:
         self.env.process(self._succeed(sample_run(request).done, delay, dropped))
         self.run_until(request.ended)
 
-    def _take(self, tag: SampleRun, outputs: Arrays) -> None:
-        run = tag.run
-        self.check.add((run.model, tag.sample), f"{run.frame.stream} {run.frame.number}", outputs)
+    def _take(self, served: SampleRun, outputs: Arrays) -> None:
+        run = served.run
+        self.check.add((run.model, served.sample), f"{run.frame.stream} {run.frame.number}", outputs)
         self._keep(run, outputs)
 
     def _succeed(self, done: simpy.Event, delay: float, dropped: bool) -> Process:
