@@ -38,7 +38,7 @@ def test_requests_have_the_lengths_of_their_stream(folder):
 
 def test_each_length_is_compared_with_itself_alone(folder):
     """A request that waits for nobody has a normalised turnaround of 1, however long it is."""
-    result = served(folder, {}, stream("net", 0, 100_000, lengths=[4, 40])).result
+    result = served(folder, {}, stream("net", 0, 100_000, 200_000, lengths=[4, 4, 40])).result
     assert result["antt"] == pytest.approx(1, abs=0.02)
 
 
