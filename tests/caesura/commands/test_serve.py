@@ -145,6 +145,9 @@ def test_wrong_outputs_end_with_exit_code_1(file, monkeypatch, capsys):
         scenario_command(file)
     assert ended.value.exit_code == 1
     assert "outputs are NOT those of the models alone" in capsys.readouterr().out
+    runs.clear()
+    code, out, _ = run(file)
+    assert code == 1 and "1 DIFFER" in out
 
 
 def test_python_serves_the_same(tmp_path):
