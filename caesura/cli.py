@@ -21,6 +21,7 @@ from caesura.commands.quantise import quantise
 from caesura.commands.retime import retime
 from caesura.commands.run import run
 from caesura.commands.scenario import scenario
+from caesura.commands.serve import serve
 from caesura.commands.sweep import sweep
 from caesura.views import complain, say
 from compiler import OpenDimension, UnsupportedModel
@@ -78,7 +79,7 @@ def options(
 
 
 for command in (
-    quantise, run, compile, info, disasm, sweep, export, verilog, profile, retime, bench, scenario,
+    quantise, run, compile, info, disasm, sweep, export, verilog, profile, retime, bench, scenario, serve,
 ):  # fmt: skip
     app.command()(command)
 

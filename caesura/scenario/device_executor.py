@@ -2,24 +2,20 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
 import simpy
 
-from caesura.samples import Sample, random_samples
+from caesura.scenario.device_outcome import DeviceOutcome, SampleRun, sample_run
 from caesura.scenario.model_executor import ModelRun, Process
-from caesura.scenario.outcome import Frame, LayerRun, Outcome
+from caesura.scenario.outcome import Frame, ModelPlace, Outcome
+from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import CYCLES, Scenario, ScenarioError
-from caesura.views.progress import Progress
-from caesura.views.timeline import preemptive_spans
-from sim import Span, cost
+from caesura.scenario.schema import Scenario
+from caesura.scenario.served_model import ServedModel
+from caesura.views import Progress
 from sw.driver import Device, LoadedModel
-from sw.runtime import GroupRun, Mechanism, Request, Runtime, Session, Situation, durations, turns_taken
-
-_SAMPLES = 2  #: different inputs of each model, used in turn
+from sw.runtime import Arrays, DeadlineMissed, Mechanism, Request, Runtime, Situation, durations, turns_taken
 
 
 class Alone(NamedTuple):
@@ -29,14 +25,6 @@ class Alone(NamedTuple):
     load: int
     compute: int
     latency: int
-
-
-class _Tag(NamedTuple):
-    """Says what a request to the run time is for. ``sample`` is the number of its inputs."""
-
-    run: ModelRun
-    sample: int
-    done: simpy.Event
 
 
 class _Failed(Exception):
@@ -51,23 +39,28 @@ class DeviceExecutor:
 
     Parameters
     ----------
-    models : by name, loaded once or more; requests take the copies in turn
+    models : by name, as they are loaded
     rule : what to do on a more urgent arrival
+    keep : called with the outputs of every run of a model
     """
 
     def __init__(
-        self, scenario: Scenario, policies: Policies, device: Device, models: Mapping[str, Sequence[LoadedModel]],
-        rule: Callable[[Situation], Mechanism], progress: Progress | None = None,
+        self, scenario: Scenario, policies: Policies, device: Device, models: Mapping[str, ServedModel],
+        rule: Callable[[Situation], Mechanism], keep: Callable[[ModelRun, Arrays], None],
+        progress: Progress | None = None,
     ) -> None:  # fmt: skip
-        self.env, self.ticks = simpy.Environment(), cycles_per_unit(scenario)
+        self.env, self.ticks = simpy.Environment(), scenario.cycles_per_unit
         self._device, self._models, self._at_arrival = device, models, policies.at_arrival
-        self._samples = {name: random_samples(m[0].image, _SAMPLES, scenario.seed) for name, m in models.items()}
         self.alone: dict[str, Alone] = {}
-        self.mismatches: list[str] = []  #: requests whose outputs are not those of their model alone
+        self.check = OutputCheck()
+        self._keep, self._places = keep, dict[str, dict[int, tuple[tuple[int, ...], int]]]()
         self._progress = progress or Progress()
         if (told := turns_taken(device)) is not None:
             self._progress.note(told)
-        self._expected = self._run_alone()
+        for name, model in models.items():
+            self._progress.task(f"{name} alone")
+            for sample in model.first():
+                self.check.expect((name, sample), self.run_alone(name, sample))
         self._progress.task(f"serving {scenario.name}")
         self._next = dict.fromkeys(models, 0)
         self._announced: dict[ModelRun, simpy.Event] = {}
@@ -75,7 +68,8 @@ class DeviceExecutor:
         machine, self._placed = scenario.machine, scenario.machine.placed
         self._runtime = Runtime(
             device, policies.order, policies.placement if machine.placed else None, placed=machine.placed,
-            preemptive=machine.preemption is not None, at_arrival=policies.at_arrival, rule=rule, on_end=self._ended,
+            preemptive=machine.preemption is not None, may_kill=machine.may_kill, at_arrival=policies.at_arrival,
+            rule=rule, on_end=self._ended,
             initial_waits=machine.initial_waits if machine.placed else None,
             initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
             history=None,
@@ -84,16 +78,12 @@ class DeviceExecutor:
         self._called: dict[int, str] = {}
         self._progress.watch(self._runtime, self._name)
 
-    def _run_alone(self) -> dict[tuple[str, int], Sample]:
-        outputs = {}
-        for name, models in self._models.items():
-            self._progress.task(f"{name} alone")
-            session = Session(self._device, models[0])
-            for i, sample in enumerate(self._samples[name]):
-                outputs[name, i], stats = session.run(sample)
-                layers = durations(models[0].image, stats.jobs).values()
-                loads, computes = sum(layer.load for layer in layers), sum(layer.compute for layer in layers)
-                self.alone[name] = Alone(loads, computes, stats.latency)
+    def run_alone(self, name: str, sample: int) -> Arrays:
+        """Return the outputs of a model for a sample, with nothing else on the device."""
+        loaded, outputs, stats = self._models[name].alone(self._device, sample)
+        layers = durations(loaded.image, stats.jobs).values()
+        loads, computes = sum(layer.load for layer in layers), sum(layer.compute for layer in layers)
+        self.alone[name] = Alone(loads, computes, stats.latency)
         return outputs
 
     # -- runs of models --------------------------------------------------------------------------------------
@@ -108,36 +98,51 @@ class DeviceExecutor:
     def _submit(self, run: ModelRun, arrival: float, *, announced: bool = False) -> simpy.Event:
         number = self._next[run.model]
         self._next[run.model] += 1
-        loaded, sample, done = self._models[run.model], number % _SAMPLES, self.env.event()
-        deadline = run.frame.deadline
-        self._runtime.submit(
-            loaded[number % len(loaded)],
-            self._samples[run.model][sample],
+        model, done, deadline = self._models[run.model], self.env.event(), run.frame.deadline
+        sample = model.sample_for(number, run.frame.length)
+        request = self._runtime.submit(
+            model.copies[number % len(model.copies)],
+            model.samples[sample],
             priority=run.priority,
             deadline=None if deadline is None else self._origin + deadline * self.ticks,
-            soft_deadline=True,  # how many are missed is a result of the scenario
+            soft_deadline=not run.frame.drop,  # how many are missed is a result of the scenario
             arrival=self._cycle(arrival),
             announced=announced,
-            tag=_Tag(run, sample, done),
+            tag=SampleRun(run, sample, done),
         )
+        self._note_place(run.model, request)
         return done
 
+    def _note_place(self, name: str, request: Request) -> None:
+        loaded = request.model
+        self._places.setdefault(name, {})[loaded.number] = loaded.engines, loaded.image.meta.lv2_bytes
+
     def _ended(self, request: Request) -> None:
-        run, sample, done = _tag(request)
-        if request.error is not None:
+        """Let what waits for a request go on. An error is kept: the run time takes it for one of the request."""
+        dropped = isinstance(request.error, DeadlineMissed)
+        if request.error is not None and not dropped:
             self._error = self._error or request.error
             return
-        assert request.ended is not None and request.outputs is not None
-        expected = self._expected[run.model, sample]
-        if not all(np.array_equal(request.outputs[name], expected[name]) for name in expected):
-            self.mismatches.append(f"{run.frame.stream} {run.frame.number}: outputs of {run.model} differ")
+        assert request.ended is not None
+        if request.outputs is not None:
+            try:
+                self._take(sample_run(request), request.outputs)
+            except OSError as error:
+                self._error = self._error or error
+                return
         self.run_until(request.ended)
-        self.env.process(self._succeed(done, max(0, request.ended - self._origin - self.env.now)))
+        delay = max(0, request.ended - self._origin - self.env.now)
+        self.env.process(self._succeed(sample_run(request).done, delay, dropped))
         self.run_until(request.ended)
 
-    def _succeed(self, done: simpy.Event, delay: float) -> Process:
+    def _take(self, served: SampleRun, outputs: Arrays) -> None:
+        run = served.run
+        self.check.add((run.model, served.sample), f"{run.frame.stream} {run.frame.number}", outputs)
+        self._keep(run, outputs)
+
+    def _succeed(self, done: simpy.Event, delay: float, dropped: bool) -> Process:
         yield self.env.timeout(delay)
-        done.succeed()
+        done.succeed(dropped)
 
     # -- time ------------------------------------------------------------------------------------------------
     def run(self, served: simpy.Event) -> None:
@@ -168,71 +173,17 @@ class DeviceExecutor:
     # -- results ---------------------------------------------------------------------------------------------
     def outcome(self, frames: Sequence[Frame]) -> Outcome:
         """Return what ran, as ``ModelExecutor`` describes it."""
-        measured, engines = self._runtime.measured, self._device.params.engines
-        groups = self._runtime.groups
-        traffic = sum(result.traffic.total.bytes for run in groups for result in run.results)
-        moved = [result for operation in self._device.operations for result in operation.results]
-        layers = []
-        ends: dict[int, int] = {}
-        for run in groups:
-            layers.append(self._layer(run, ends.get(run.request.number, 0)))
-            ends[run.request.number] = run.end
-        return Outcome(
-            engines,
-            engines if self._placed else 1,
-            list(frames),
-            layers,
-            access_busy=cost.moved(traffic, self._device.params) / self.ticks,
-            compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
-            switch_time=sum(result.end - result.start for result in moved) / self.ticks,
-            preemptions=self._runtime.switches,
-            timeline=self._timeline(),
-            host_time=sum(request.host for request in self._runtime.requests) / self.ticks,
-            decision_seconds=list(measured.decision_seconds),
-        )
-
-    def _timeline(self) -> list[Span]:
-        """Return everything since the scenario began, which is cycle 0; kinds are the scenario's names of models."""
-        names: dict[str, set[str]] = {}
-        for name, models in self._models.items():
-            names.setdefault(models[0].name, set()).add(name)
-        named = {image: found.pop() for image, found in names.items() if len(found) == 1}
-        spans = preemptive_spans(
-            self._runtime.requests, self._runtime.spans(), self._origin, lambda m: named.get(m.name, m.name)
-        )
-        return [replace(span, kind=named.get(span.kind, span.kind)) for span in spans]
+        ran = DeviceOutcome(self._device, self._runtime, self._origin, self.ticks, self._placed, self._at_arrival)
+        return ran.outcome(frames, {name: self._place(name) for name in self._places})
 
     def _name(self, loaded: LoadedModel) -> str:
         """Return the scenario's name of a model that serves a request."""
         if id(loaded) not in self._called:
-            self._called |= {id(request.model): _tag(request).run.model for request in self._runtime.requests}
+            self._called |= {id(request.model): sample_run(request).run.model for request in self._runtime.requests}
         return self._called.get(id(loaded), loaded.name)
 
-    def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
-        asked, decision = _tag(run.request).run, run.decision
-        since = run.request.arrival if self._at_arrival else run.decided  # a queue is joined at once, whatever is busy
-        return LayerRun(
-            asked.frame.stream, asked.model, run.index, decision.engine, self._time(run.decided),
-            self._time(max(since, inputs)), decision.passed_over, decision.candidates, self._time(decision.start),
-            self._scaled(decision.idle), self._time(run.load_start), self._time(run.load_end),
-            self._time(run.start), self._time(run.end), self._scaled(run.idle),
-            sum(result.resumed for result in run.results),
-        )  # fmt: skip
-
-    def _time(self, cycle: float) -> float:
-        return (cycle - self._origin) / self.ticks
-
-    def _scaled(self, idle: tuple[float, float]) -> tuple[float, float]:
-        return idle[0] / self.ticks, idle[1] / self.ticks
-
-
-def _tag(request: Request) -> _Tag:
-    assert isinstance(request.tag, _Tag)
-    return request.tag
-
-
-def cycles_per_unit(scenario: Scenario) -> int:
-    """Return the cycles of the scenario's unit of time; raises :class:`ScenarioError` for a unit that is no time."""
-    if scenario.time_unit not in CYCLES:
-        raise ScenarioError(f"time_unit {scenario.time_unit!r} is no time on this backend; use {', '.join(CYCLES)}")
-    return CYCLES[scenario.time_unit]
+    def _place(self, name: str) -> ModelPlace:
+        """Return where a model stood. One whose layers are placed may stand on any engine."""
+        noted = self._places[name].values()
+        engines = range(self._device.params.engines) if self._placed else {e for where, _ in noted for e in where}
+        return ModelPlace(tuple(sorted(engines)), len(self._models[name].copies), max(size for _, size in noted))

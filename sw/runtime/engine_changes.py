@@ -85,6 +85,7 @@ class EngineChanges:
         self.count += 1
         for request in victims:
             request.preempted += 1
+            request.killed += 1
             self._recovery.restart(request)
 
     def _suspend(self, victims: Collection[Request], incoming: Request) -> None:

@@ -1,0 +1,48 @@
+"""Loads the real models of a scenario on a device."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from caesura.api import Device
+from caesura.samples import random_samples
+from caesura.scenario.dynamic_models import load_dynamic
+from caesura.scenario.model_files import copies
+from caesura.scenario.model_images import KernelRecipe, naming
+from caesura.scenario.schema import Scenario
+from caesura.scenario.served_model import SAMPLES, ServedModel, samples_in
+from hw.image import Image
+
+
+def load_models(
+    device: Device, scenario: Scenario, images: Mapping[str, Image | KernelRecipe], folder: Path
+) -> dict[str, ServedModel]:
+    """Load what ``images`` has for each model. Those whose engines the scenario names come first, so that others get
+    the ones that are used least. Raises :class:`ScenarioError` for inputs that do not suit."""
+    listed = [name for name in images if isinstance(scenario.models[name].engines, list)]
+    order = [*listed, *(name for name in images if name not in listed)]
+    loaded: dict[str, ServedModel] = {}
+    for name in order:
+        image = images[name]
+        if isinstance(image, KernelRecipe):
+            with naming(name):
+                loaded[name] = load_dynamic(device, scenario, name, image, folder, _free(device, loaded.values()))
+        else:
+            loaded[name] = _loaded(device, scenario, name, image, folder)
+    return loaded
+
+
+def _loaded(device: Device, scenario: Scenario, name: str, image: Image, folder: Path) -> ServedModel:
+    spec, number = scenario.models[name], copies(scenario, name)
+    engines = spec.engines if isinstance(spec.engines, list) else None
+    loaded = [device.driver.load(image, engines or "least_used", keep_weights=spec.keep_weights) for _ in range(number)]
+    samples = samples_in(name, spec.inputs, image.meta.inputs, folder)
+    samples = samples or random_samples(image, SAMPLES, scenario.seed)
+    used = sorted({engine for model in loaded for engine in model.engines})
+    return ServedModel(loaded, used, samples, {})
+
+
+def _free(device: Device, loaded: Iterable[ServedModel]) -> list[int]:
+    """Return the engines of the device, those that the fewest of ``loaded`` use first."""
+    used = Counter(engine for model in loaded for engine in model.engines)
+    return sorted(range(device.params.engines), key=lambda engine: used[engine])
