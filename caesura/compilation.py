@@ -4,7 +4,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -127,6 +127,13 @@ class Compilation:
     def machine(self) -> SocParams | None:
         """Return the parameters of the machine, None if none is named. Raises ``ParamError``."""
         return machine(self.preset, self.params, self.changes)
+
+    def keeping_weights(self) -> "Compilation":
+        """Return the same for a model whose weights are to stay in LV2: it claims all, unless a limit or a plan is
+        told."""
+        if self.options.lv2_limit is not None or self.plan:
+            return self
+        return replace(self, options=replace(self.options, lv2_limit=ALL_LV2))
 
     def compiler_flags(self) -> list[str]:
         """Return the flags of the compiler whose values are not their defaults, without those of the machine."""

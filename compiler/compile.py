@@ -13,7 +13,7 @@ from compiler.emission.objects.object_store import ObjectStore
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
 from compiler.pipeline import blank, emit, fill, uncollected
-from compiler.plan.options import RUN, Options
+from compiler.plan.options import ALL_LV2, RUN, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
@@ -67,7 +67,7 @@ def compile_with_report(
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
     DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
     ``options`` says; ``auto``: as many as the model deserves, see :func:`build_for_its_size`. If ``options`` do not say
-    how much LV2 the model may use, it claims the least that pays, see :func:`claim_that_pays`.
+    how much LV2 the model may use, it claims the least that pays, see :func:`claim_that_pays`, or all if observed.
     ``plan``: decisions about the model, with its hardware and options, so these are left out; what is None is decided.
     ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds``;
     ``time_layers``: gives those of each layer, for ``order="timed"``; both call ``told`` on their way. ``jobs``:
@@ -83,6 +83,8 @@ def compile_with_report(
                 raise CompileError(f"model {graph.name!r}: neither hardware nor a plan is given")
             chosen = replace(options or Options(), observe=observe or bool(options and options.observe))
             chosen = replace(chosen, engines=engines) if isinstance(engines, int) else chosen
+            if chosen.observe and chosen.lv2_limit is None:  # who looks at all results looks at one model
+                chosen = replace(chosen, lv2_limit=ALL_LV2)
             if chosen.order in RUN:
                 return _by_programs(graph, params, chosen, desk, engines, measure, time_layers, told)
             if engines == "auto":

@@ -66,6 +66,8 @@ def run(
     if at is not None or every is not None or live:
         raise api.UsageError("--at, --every and --live are of --urgent MODEL, which arrives meanwhile: name it")
     _check_outputs(output, vcd, trace or page, profile_as_csv=profile and as_csv, units=units)
+    if keep_weights and not is_image(model):
+        compilation = compilation.keeping_weights()
     image = image_of(model, compilation)
     if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")

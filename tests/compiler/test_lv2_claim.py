@@ -75,10 +75,15 @@ def test_both_prices_refuse(monkeypatch):
     assert _claimed("digits") == TINY.lv2_bytes
 
 
-@pytest.mark.parametrize("options", [{"observe": True}, {"order": "source"}, {"regions": False}, {"split": False}])
+@pytest.mark.parametrize("options", [{"cancel_interval": 0}, {"order": "source"}, {"regions": False}, {"split": False}])
 def test_other_options_have_a_claim_too(options):
     made = compile_with_report(DIGITS, TINY, options=Options(**options))
     assert made.claim is not None and made.image.meta.lv2_bytes < TINY.lv2_bytes
+
+
+def test_an_observed_model_has_all():
+    made = compile_with_report(DIGITS, TINY, observe=True)
+    assert made.claim is None and made.image.meta.lv2_bytes == TINY.lv2_bytes
 
 
 def test_a_placed_model_has_one():
