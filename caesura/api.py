@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
+import pydantic
 
 from caesura.duration_store import DurationStore
 from compiler import Options
@@ -36,11 +37,16 @@ def resolve(params: str | SocParams) -> SocParams:
 
 
 def options_of(given: Mapping[str, Any]) -> Options:
-    """Return the options of the compiler that a file gives by name; raises :class:`UsageError` for one it has not."""
-    known = [field.name for field in fields(Options)]
-    for name in given:
+    """Return the options of the compiler that a file gives by name; raises :class:`UsageError` for one it has not, and
+    for a value of another type than the option's."""
+    known: dict[str, Any] = {field.name: field.type for field in fields(Options)}
+    for name, value in given.items():
         if name not in known:
             raise UsageError(f"options: {name!r} is no option of the compiler; known are {', '.join(known)}")
+        try:
+            pydantic.TypeAdapter(known[name]).validate_python(value, strict=True)
+        except pydantic.ValidationError as error:
+            raise UsageError(f"options: {name}: {error.errors()[0]['msg']}, not {value!r}") from None
     return Options(**given)
 
 

@@ -13,12 +13,13 @@ import typer
 from caesura import api
 from caesura.commands.options import Dim, Fallback, ParamsFile, Preset, Set, is_image, seconds, sizes_of
 from caesura.compile_flags import Flag, flags_of
+from caesura.image_files import image_for
 from caesura.machines import machine
 from caesura.views.order import tell_measured
 from caesura.views.progress import Progress, compiling
 from caesura.views.terminal import say
 from compiler import ORDERS, STRATEGIES, Options
-from hw.contract.params import DRAM_TIMING, SocParams
+from hw.contract.params import SocParams
 from hw.image import Image
 
 if TYPE_CHECKING:
@@ -153,21 +154,7 @@ def image_of(path: Path, compilation: Compilation) -> Image:
             f"{path}: an image is compiled already; options of the compiler need the .onnx file: leave out "
             f"{', '.join(given)}"
         )
-    image, params = Image.load(path), compilation.machine()
-    if params is not None:
-        image.check_params(params)
-        _check_dram(path, image.params, params)
-    return image
-
-
-def _check_dram(path: Path, built: SocParams, asked: SocParams) -> None:
-    """Raise :class:`caesura.api.UsageError` if another DRAM is asked for than the one for which an image has bounds."""
-    for name in DRAM_TIMING:
-        if (value := getattr(built, name)) != (other := getattr(asked, name)):
-            raise api.UsageError(
-                f"{path}: was compiled for {name}={value}, and its bounds do not hold for {other}: give the .onnx file "
-                f"to run on such a machine, or see what it changes with caesura retime --change {name}={other}"
-            )
+    return image_for(path, compilation.machine())
 
 
 def compile_file(path: Path, compilation: Compilation) -> "Compiled":

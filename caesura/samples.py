@@ -1,7 +1,7 @@
 """Reads samples of inputs from an .npz or .npy file, makes random ones, and writes outputs to a file."""
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -28,15 +28,19 @@ def load_samples(path: Path, image: Image, count: int) -> list[Sample]:
     return samples_of(path, image.meta.inputs, count)
 
 
-def samples_of(path: Path, ports: Sequence[Input], count: int | None = None) -> list[Sample]:
+def samples_of(
+    path: Path, ports: Sequence[Input], count: int | None = None, axes: Mapping[str, int] | None = None
+) -> list[Sample]:
     """Return the first ``count`` samples (None: all) of an .npz file, or of an .npy file for a model with one input.
 
     Arrays are found by input name; a model with one input also takes the array ``input`` or the only one in the file.
-    An array holds one sample (the input's shape) or several along a leading or the first axis. Raises
-    :class:`InputError`.
+    An array holds one sample (the input's shape) or several along a leading or the first axis. ``axes``: by input, the
+    one whose size is that of the array, whatever the shape says. Raises :class:`InputError`.
     """
     arrays = _arrays(path)
-    stacks = {port.name: _split(path, port, _find(path, port, len(ports) == 1, arrays)) for port in ports}
+    found = {port.name: _find(path, port, len(ports) == 1, arrays) for port in ports}
+    shapes = {port.name: _shape(port, found[port.name], (axes or {}).get(port.name)) for port in ports}
+    stacks = {name: _split(path, name, shapes[name], array) for name, array in found.items()}
     wanted = min(map(len, stacks.values())) if count is None else count
     for name, stack in stacks.items():
         if len(stack) < wanted:
@@ -97,17 +101,23 @@ def _find(path: Path, port: Input, only: bool, arrays: dict[str, npt.NDArray]) -
     raise InputError(f"{path}: no array for input {port.name!r}; it holds {', '.join(arrays) or 'nothing'}")
 
 
-def _split(path: Path, port: Input, array: npt.NDArray) -> list[npt.NDArray]:
-    if list(array.shape) == port.shape:
+def _shape(port: Input, array: npt.NDArray, axis: int | None) -> list[int]:
+    """Return the shape of one sample; that of ``axis`` is the array's, which may hold several along a leading axis."""
+    leading = array.ndim - len(port.shape)
+    if axis is None or leading not in (0, 1):
+        return port.shape
+    return [*port.shape[:axis], array.shape[axis + leading], *port.shape[axis + 1 :]]
+
+
+def _split(path: Path, name: str, shape: list[int], array: npt.NDArray) -> list[npt.NDArray]:
+    if list(array.shape) == shape:
         return [array]
-    if list(array.shape[1:]) == port.shape:
+    if list(array.shape[1:]) == shape:
         return list(array)
-    step = port.shape[0] if port.shape else 0
-    if step and array.ndim and list(array.shape[1:]) == port.shape[1:] and array.shape[0] % step == 0:
+    step = shape[0] if shape else 0
+    if step and array.ndim and list(array.shape[1:]) == shape[1:] and array.shape[0] % step == 0:
         return [array[i : i + step] for i in range(0, len(array), step)]
-    raise InputError(
-        f"{path}: input {port.name!r}: shape {list(array.shape)}, expected {port.shape} or several of them"
-    )
+    raise InputError(f"{path}: input {name!r}: shape {list(array.shape)}, expected {shape} or several of them")
 
 
 def random_samples(image: Image, count: int, seed: int) -> list[Sample]:

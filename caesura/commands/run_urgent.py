@@ -7,6 +7,7 @@ import typer
 from caesura import api, samples as inputs
 from caesura.commands.options import chosen_backend, is_image
 from caesura.compilation import Compilation, image_of
+from caesura.image_files import image_for
 from caesura.views import Progress, json_text, tell, write
 from caesura.views.progress import compiling
 from hw.image import Image
@@ -49,9 +50,7 @@ def _image_beside(urgent: Path, long: Image, compilation: Compilation) -> Image:
     from compiler import OpenDimension
 
     if is_image(urgent):
-        image = Image.load(urgent)
-        image.check_params(long.params)
-        return image
+        return image_for(urgent, long.params)
     with Progress() as progress:
         progress.task(compiling(urgent, long.params))
         try:

@@ -13,11 +13,12 @@ Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
 
 @dataclass(frozen=True, eq=False)
 class ModelRun:
-    """Describes one run of a model that a stage of ``frame`` asks for."""
+    """Describes one run of a model that a stage of ``frame`` asks for. ``stage``: its number there, from 0."""
 
     frame: Frame
     model: str
     priority: int
+    stage: int = 0
 
 
 class ModelExecutor(Protocol):
@@ -34,7 +35,7 @@ class ModelExecutor(Protocol):
         ...
 
     def submit(self, run: ModelRun) -> simpy.Event:
-        """``run`` is ready to start. The event happens when it has ended."""
+        """``run`` is ready to start. The event happens when it has ended; its value is true if it was dropped."""
         ...
 
     def run(self, served: simpy.Event) -> None:

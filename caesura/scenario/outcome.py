@@ -10,18 +10,30 @@ from sim.synthetic import StateMove
 
 @dataclass
 class Frame:
-    """Describes a request of a stream, through all its stages. ``end`` is infinite until it has ended."""
+    """Describes a request of a stream, through all its stages. ``end`` is infinite until it has ended.
+
+    ``drop``: it is aborted at its deadline, and ``dropped`` says when that was; it never ends then. ``length``: of its
+    inputs, for models with a dynamic dimension.
+    """
 
     stream: str
     number: int
     arrival: float
     deadline: float | None = None
     end: float = math.inf
+    drop: bool = False
+    dropped: float | None = None
+    length: int | None = None
 
     @property
     def turnaround(self) -> float:
         """Return the time from arrival to end."""
         return self.end - self.arrival
+
+    @property
+    def left(self) -> float:
+        """Return when it left the machine: at its end, or dropped."""
+        return self.end if self.dropped is None else self.dropped
 
 
 @dataclass
@@ -52,6 +64,33 @@ class LayerRun:
 
 
 @dataclass(frozen=True)
+class RequestRun:
+    """Describes a run of a model on a device for a request of a stream: cycles of engines in its bodies, and what
+    others did to it. ``end``: when it ended, or was dropped; ``killed`` of the times that it was ``started_over``."""
+
+    stream: str
+    number: int  #: of the request
+    model: str
+    arrival: float
+    end: float
+    busy: float
+    suspended: int = 0
+    killed: int = 0
+    started_over: int = 0
+    dropped: bool = False
+
+
+@dataclass(frozen=True)
+class ModelPlace:
+    """Says where a model stands on a device: its ``engines``, those of all ``copies``, and the bytes of LV2 that one
+    copy claims, at most if it has a dynamic dimension."""
+
+    engines: tuple[int, ...]
+    copies: int
+    lv2_bytes: int
+
+
+@dataclass(frozen=True)
 class CpuRun:
     """Describes a ``stage`` of a request that the CPU of that number computed."""
 
@@ -75,6 +114,10 @@ class Outcome:
     switch_time: float = 0.0
     host_time: float = 0.0  #: that the CPU spent on steps of models
     preemptions: int = 0  #: times that running requests gave way to more urgent ones
+    requests: list[RequestRun] = field(default_factory=list)  #: of a device, in the order in which they ended
+    places: dict[str, ModelPlace] = field(default_factory=dict)  #: of a device, by model
+    checked: int = 0  #: requests whose outputs were compared with those of their model alone
+    mismatches: list[str] = field(default_factory=list)  #: those whose outputs differed
     cpu: list[CpuRun] = field(default_factory=list)  #: stages of requests between models
     moves: list[StateMove] = field(default_factory=list)  #: dumps and restores of the synthetic machine
     timeline: list[Span] = field(default_factory=list)  #: of a device, in cycles: jobs, dumps, host, requests
@@ -83,7 +126,7 @@ class Outcome:
     @property
     def makespan(self) -> float:
         """Return the time from the first arrival to the last end."""
-        return max(frame.end for frame in self.frames) - min(frame.arrival for frame in self.frames)
+        return max(frame.left for frame in self.frames) - min(frame.arrival for frame in self.frames)
 
 
 def spans(outcome: Outcome, time_unit: str) -> list[Span]:

@@ -1,20 +1,19 @@
-"""Runs scenarios on the RTL: real models, compiled to lie side by side in LV2 where that has room."""
+"""Runs scenarios on a device: real models, on the RTL or on the fast model of it."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from caesura import api
-from caesura.bench import benchmarks
 from caesura.scenario.device_executor import Alone, DeviceExecutor
+from caesura.scenario.model_images import ModelImages
 from caesura.scenario.outcome import Outcome
+from caesura.scenario.output_files import OutputFiles
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError
+from caesura.scenario.schema import Scenario
+from caesura.scenario.served_models import load_models
 from caesura.scenario.serving import serve
-from caesura.views.progress import Progress, compiling
-from compiler import CompileError, OpenDimension, Options, UnsupportedModel
-from hw.contract.params import SocParams
-from hw.image import Image
+from caesura.views.progress import Progress
 from sim import DEFAULT_BACKEND
 from sw.runtime import Mechanism, Situation, choose
 
@@ -22,20 +21,24 @@ __all__ = ["Alone", "RtlRunner"]
 
 
 class RtlRunner:
-    """Serves scenarios whose models are given as ``onnx`` or ``workload`` on an RTL backend.
+    """Serves scenarios with real models on an RTL backend, or on the fast model.
 
-    Every request's outputs are compared with those of its model run by itself; ``mismatches`` lists what differed in
-    the latest run. Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival.
+    Outputs of requests are compared with those of their models run alone: of all whose inputs are random, and of those
+    that take the first samples of a file, or with ``check`` any; ``mismatches`` lists what differed in the latest run.
+    Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival, instead of the
+    cheapest that the scenario allows.
     """
 
     def __init__(
         self,
         backend: str = DEFAULT_BACKEND,
-        rule: Callable[[Situation], Mechanism] = choose,
+        rule: Callable[[Situation], Mechanism] | None = None,
         progress: Progress | None = None,
+        *,
+        check: bool = False,
     ) -> None:
         self._backend, self._rule, self._progress = backend, rule, progress or Progress()
-        self._images: dict[tuple[Path, SocParams, int, Options, bool], Image] = {}
+        self._check, self._images = check, ModelImages(self._progress)
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 
@@ -43,88 +46,28 @@ class RtlRunner:
         """Run a scenario as ``Runner`` describes it. Raises :class:`ScenarioError` for a model without a file, and what
         compiler and driver raise; the error of a request that fails."""
         params = api.resolve(scenario.machine.preset).replace(**scenario.machine.params)
-        images = self._compile(scenario, params, folder)
+        images = self._images.of(scenario, params, folder)
+        files = OutputFiles(scenario, folder)
         self._progress.rest()  # a simulator may be built
-        device = api.open(params, self._backend, progress=self._progress.cycles)
-        try:
-            models = {
-                name: [
-                    device.driver.load(image, keep_weights=scenario.models[name].keep_weights)
-                    for _ in range(copies(scenario, name))
-                ]
-                for name, image in images.items()
-            }
-            executor = DeviceExecutor(scenario, policies, device.driver, models, self._rule, self._progress)
-            self.mismatches = executor.mismatches
-            self.alone |= executor.alone
-            return serve(scenario, executor, folder)
-        finally:
-            device.close()
-
-    def _compile(self, scenario: Scenario, params: SocParams, folder: Path) -> dict[str, Image]:
-        engines = 1 if scenario.machine.placed else params.engines
-        used = {s.model for stream in scenario.streams for s in stream.stages if s.model is not None}
-        fixed = {name: scenario.models[name].lv2_limit for name in used}
-        left = params.lv2_bytes - sum((size or 0) * copies(scenario, name) for name, size in fixed.items())
-        shares = sum(copies(scenario, name) for name, size in fixed.items() if size is None)
-        share = max(0, left) // max(1, shares) // params.lv1_word * params.lv1_word
-        images = {}
-        for name in sorted(used):
-            path, size = model_file(name, scenario.models[name], folder), fixed[name]
-            options, fallback = api.options_of(scenario.models[name].options), scenario.models[name].fallback
-            limited = replace(options, lv2_limit=share if size is None else size)
+        with api.open(params, self._backend, progress=self._progress.cycles) as device:
+            models = load_models(device, scenario, images, folder)
             try:
-                images[name] = self._image(path, params, engines, limited, fallback)
-            except UnsupportedModel as error:
-                raise ScenarioError(f"model {name!r}: {error.told(f'fallback = true in [models.{name}]')}") from None
-            except OpenDimension as error:
-                raise ScenarioError(f"model {name!r}: {error.told(None)}") from None
-            except CompileError:
-                if size is not None:
-                    raise
-                # Its share is too small: it takes turns with the others.
-                images[name] = self._image(path, params, engines, options, fallback)
-        return images
-
-    def _image(self, path: Path, params: SocParams, engines: int, options: Options, fallback: bool) -> Image:
-        key = (
-            path,
-            params,
-            engines,
-            options,
-            fallback,
-        )  # all of params: estimates depend on the DRAM's timing, digests do not
-        if key not in self._images:
-            self._progress.task(compiling(path, params))
-            self._images[key] = api.compile(path, params, engines=engines, fallback=fallback, options=options)
-        return self._images[key]
+                rule = self._rule or _cheapest(scenario)
+                executor = DeviceExecutor(scenario, policies, device.driver, models, rule, files.write, self._progress)
+                outcome = serve(scenario, executor, folder)
+                if self._check:
+                    self._progress.task("checking outputs")
+                    executor.check.complete(executor.run_alone)
+            finally:
+                for model in models.values():
+                    model.close()
+        self.mismatches = outcome.mismatches = executor.check.mismatches
+        outcome.checked = executor.check.checked
+        self.alone |= executor.alone
+        return outcome
 
 
-def copies(scenario: Scenario, model: str) -> int:
-    """Return how often ``model`` is loaded: as told, or so that requests of a closed loop need not wait for each
-    other."""
-    told = scenario.models[model].copies
-    if told is not None:
-        return told
-    loops = [
-        stream.arrivals.concurrency
-        for stream in scenario.streams
-        if isinstance(stream.arrivals, Closed) and any(stage.model == model for stage in stream.stages)
-    ]
-    return min(2, max(loops, default=1))
-
-
-def model_file(name: str, model: ModelSpec, folder: Path) -> Path:
-    """Return the ONNX file of ``model``, called ``name``, of a scenario in ``folder``; that of a workload is generated.
-    Raises :class:`ScenarioError` if it has none."""
-    if model.onnx is not None:
-        return folder / model.onnx
-    if model.workload is not None:
-        workloads = benchmarks("workloads", f"model {name!r} (workload {model.workload!r})")
-        try:
-            return workloads.workload(model.workload)
-        except workloads.UnknownWorkload as error:
-            raise ScenarioError(f"model {name!r}: {error}") from None
-    raise ScenarioError(
-        f"model {name!r} has only layers with durations, which backend 'synthetic' runs; give onnx or workload"
-    )
+def _cheapest(scenario: Scenario) -> Callable[[Situation], Mechanism]:
+    """Return the rule that takes the cheapest of what the scenario allows."""
+    preemption = scenario.machine.preemption
+    return choose if preemption is None else partial(choose, allowed=preemption.mechanisms)

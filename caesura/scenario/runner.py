@@ -8,11 +8,12 @@ from typing import Any, Protocol
 from caesura.api import UsageError, resolve
 from caesura.machines import changed, read_machine
 from caesura.scenario import synthetic
+from caesura.scenario.arrivals import TraceSpec
 from caesura.scenario.outcome import Outcome, spans
 from caesura.scenario.policies import Policies
 from caesura.scenario.reports import report
 from caesura.scenario.rtl import RtlRunner
-from caesura.scenario.schema import Scenario, Stream, TraceSpec, load_scenario
+from caesura.scenario.schema import Scenario, Stream, load_scenario
 from caesura.views import Progress
 from sim import BACKENDS, write_trace
 

@@ -1,99 +1,46 @@
 """Reads scenario files: several models, their requests, and the machine that serves them. They are TOML, validated,
 and may name files with the times of arrivals."""
 
-import random
+import re
 import tomllib
-from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Literal
 
 import pydantic
 from pydantic import Field
 
-from caesura.api import UsageError, options_of
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-MOST = 1_000_000  #: layers of a model, requests of a scenario
-Count = Annotated[int, Field(ge=1, le=MOST)]
-
-
-class ScenarioError(UsageError):
-    """Says why a scenario cannot be used; names the file, the key, what is wrong and the way out."""
-
-
-class _Table(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-class LayerSpec(_Table):
-    """Describes a layer of a model for the synthetic machine, or ``repeat`` equal ones. Times are in the scenario's
-    unit."""
-
-    load: NotNegative = 0.0
-    compute: NotNegative
-    bytes: Annotated[int, Field(ge=0)] = 0
-    repeat: Count = 1
-    after: list[int] | None = None  #: layers of this model whose outputs it reads; by default the one before
-    block: str | None = None  #: neighbours of one name, and repetitions, are scheduled together
+from caesura.scenario.arrivals import Arrivals, Closed, TraceSpec
+from caesura.scenario.file_table import (
+    MOST,
+    Count,
+    FileTable,
+    NotNegative,
+    Positive,
+    ScenarioError,
+    explained,
+)
+from caesura.scenario.lengths import Lengths
+from caesura.scenario.model_spec import ModelSpec
+from sw.runtime import Mechanism
 
 
-class ModelSpec(_Table):
-    """Describes a model: ``layers`` for the synthetic machine, ``onnx`` (a path) or ``workload`` (a name) for the
-    others."""
+class PreemptionSpec(FileTable):
+    """Says what a more urgent request may do to those that run, and what that costs.
 
-    layers: list[LayerSpec] = []
-    onnx: Path | None = None
-    workload: str | None = None
-    lv2_limit: Annotated[int, Field(ge=1)] | None = (
-        None  #: bytes for each copy of a real model; an equal share if absent
+    ``mechanisms``: what may be done, of which the cheapest is. ``wait`` is for their end, ``dump`` suspends them, and
+    ``kill`` lets them start over. Costs on the synthetic machine, which needs them: ``dump``, ``restore``, and the time
+    ``interval`` between cancellation points, within a layer as between two. Real models cost what they cost.
+    """
+
+    mechanisms: Annotated[list[Mechanism], Field(min_length=1)] = Field(
+        default_factory=lambda: [Mechanism.WAIT, Mechanism.DUMP]
     )
-    #: how often a real model is loaded; if absent, once, or up to twice in a closed loop
-    copies: Annotated[int, Field(ge=1, le=64)] | None = None
-    fallback: bool = False  #: run on the CPU what the accelerator cannot run of a real model
-    keep_weights: bool = False  #: of a real model: weights that an inference finds in LV2 are not loaded again
-    options: dict[str, bool | int | float | str] = {}  #: of the compiler, for a real model, by name
-
-    @pydantic.model_validator(mode="after")
-    def _has_content(self) -> "ModelSpec":
-        if not self.layers and self.onnx is None and self.workload is None:
-            raise ValueError("describes nothing; give layers, onnx or workload")
-        if self.onnx is not None and self.workload is not None:
-            raise ValueError("has both onnx and workload; remove one")
-        if odd := self.options.keys() & {"engines", "observe", "lv2_limit", "placed"}:
-            raise ValueError(f"has options {', '.join(sorted(odd))}; machine and lv2_limit say that, so remove it")
-        options_of(self.options)
-        if (count := sum(layer.repeat for layer in self.layers)) > MOST:
-            raise ValueError(f"has {count:,} layers with repetitions, {MOST:,} at most; repeat fewer")
-        for number, after in enumerate(self.dependencies):
-            for other in after:
-                if not 0 <= other < number:
-                    raise ValueError(f"layer {number} comes after {other}, which is not an earlier layer; reorder them")
-        return self
-
-    @property
-    def flat_layers(self) -> list[LayerSpec]:
-        """Return ``layers`` with repetitions written out."""
-        return [layer for layer in self.layers for _ in range(layer.repeat)]
-
-    @property
-    def dependencies(self) -> list[tuple[int, ...]]:
-        """Return of each of :attr:`flat_layers` the earlier layers that it reads."""
-        return [
-            tuple(layer.after) if layer.after is not None else ((number - 1,) if number else ())
-            for number, layer in enumerate(self.flat_layers)
-        ]
+    dump: NotNegative | None = None
+    restore: NotNegative | None = None
+    interval: Positive | None = None
 
 
-class PreemptionSpec(_Table):
-    """Says what preemption costs, within a layer as between two. ``interval``: time between cancellation points."""
-
-    dump: NotNegative
-    restore: NotNegative
-    interval: Positive
-
-
-class MachineSpec(_Table):
+class MachineSpec(FileTable):
     """Describes the synthetic machine. Other backends take engines and memory from their preset."""
 
     engines: Annotated[int, Field(ge=1, le=64)] = 1
@@ -106,87 +53,16 @@ class MachineSpec(_Table):
     partial_loading: bool = False  #: loads begin before all of their room is free, and pause; not with preemption
     preemption: PreemptionSpec | None = None  #: backends that run real models take no costs from it
     preset: str = "tiny"  #: hardware, for backends that run real models
-    params: dict[str, int] = {}  #: there: parameters of the preset that are different
+    params: dict[str, int] = Field(default_factory=dict)  #: there: parameters of the preset that are different
     placed: bool = False  #: there: each layer runs on one engine that a policy chooses, otherwise on all
 
-
-class Periodic(_Table):
-    """Sends one request each ``period``, the first at ``start``."""
-
-    kind: Literal["periodic"]
-    period: Positive
-    count: Count
-    start: NotNegative = 0.0
+    @property
+    def may_kill(self) -> bool:
+        """Return whether a more urgent request may kill those that run."""
+        return self.preemption is not None and Mechanism.KILL in self.preemption.mechanisms
 
 
-class Poisson(_Table):
-    """Sends requests at random, ``interval`` apart on average, from ``start`` on."""
-
-    kind: Literal["poisson"]
-    interval: Positive
-    count: Count
-    start: NotNegative = 0.0
-
-
-class Closed(_Table):
-    """Keeps ``concurrency`` requests at any time: the next arrives when one has ended, or has ended its stage
-    ``after``."""
-
-    kind: Literal["closed"]
-    count: Count
-    concurrency: Count = 1
-    think: NotNegative = 0.0  #: time from the end of a request to the arrival of the next
-    after: str | None = None
-
-
-class TraceSpec(_Table):
-    """Sends requests at ``times``, or at the times in ``file``: one number per line."""
-
-    kind: Literal["trace"]
-    times: list[NotNegative] = []
-    file: Path | None = None
-
-
-Arrivals = Annotated[Periodic | Poisson | Closed | TraceSpec, Field(discriminator="kind")]
-
-
-def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
-    """Return the arrival times of requests that do not wait for others. TraceSpec files are looked up in ``folder``.
-
-    Raises :class:`ScenarioError` for a trace that cannot be read.
-    """
-    match arrivals:
-        case Periodic():
-            return [arrivals.start + number * arrivals.period for number in range(arrivals.count)]
-        case Poisson():
-            gaps = (rng.expovariate(1 / arrivals.interval) for _ in range(arrivals.count))
-            return [arrivals.start + time for time in accumulate(gaps)]
-        case TraceSpec():
-            return sorted(arrivals.times if arrivals.file is None else _times_in(folder / arrivals.file))
-        case Closed():
-            return [0.0] * min(arrivals.concurrency, arrivals.count)
-
-
-def _times_in(path: Path) -> list[float]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ScenarioError(f"{path}: arrival trace cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ScenarioError(f"{path}: not a text file; write one time per line") from None
-    result = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                result.append(float(line))
-            except ValueError:
-                raise ScenarioError(f"{path}: line {number}: {line!r} is not a time; write one per line") from None
-            if not 0 <= result[-1] < float("inf"):
-                raise ScenarioError(f"{path}: line {number}: {line!r} must be a time from 0 on")
-    return result
-
-
-class StageSpec(_Table):
+class StageSpec(FileTable):
     """Describes a step of a request: a ``model`` on the accelerator, or ``cpu`` work of a ``duration``."""
 
     model: str | None = None
@@ -212,28 +88,42 @@ class StageSpec(_Table):
         return self.model or self.cpu or ""
 
 
-class Stream(_Table):
-    """Describes requests of one kind. Each runs through ``stages`` in order; several models make a cascade."""
+class Stream(FileTable):
+    """Describes requests of one kind. Each runs through ``stages`` in order; several models make a cascade.
+
+    ``late``: what becomes of a request at its deadline if it has not ended: it goes on (``keep``), or is aborted and
+    counts as dropped (``drop``). ``lengths``: of its inputs, for models with a dynamic dimension: one, several in turn,
+    or random ones.
+    """
 
     name: str
     stages: Annotated[list[StageSpec], Field(min_length=1)]
     arrivals: Arrivals
     priority: int = 0
     deadline: Positive | None = None  #: from arrival to the end of the last stage
+    late: Literal["keep", "drop"] = "keep"
+    lengths: Lengths | None = None
 
     @pydantic.model_validator(mode="after")
     def _waits_for_own_stage(self) -> "Stream":
         names = [stage.name for stage in self.stages]
         if isinstance(self.arrivals, Closed) and self.arrivals.after not in (None, *names):
             raise ValueError(f"arrivals.after is {self.arrivals.after!r}; stages are {', '.join(names)}")
+        if self.late == "drop" and self.deadline is None:
+            raise ValueError("has late = 'drop' and no deadline at which to drop a request; add deadline = ...")
         return self
+
+    @property
+    def models(self) -> list[str]:
+        """Return the models of its stages, each once."""
+        return list(dict.fromkeys(stage.model for stage in self.stages if stage.model is not None))
 
 
 #: Cycles of a unit of time, at a nominal 1 GHz.
 CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
-class Scenario(_Table):
+class Scenario(FileTable):
     """Holds a whole scenario file."""
 
     name: str
@@ -247,11 +137,7 @@ class Scenario(_Table):
     @pydantic.model_validator(mode="after")
     def _fits_together(self) -> "Scenario":
         for stream in self.streams:
-            for stage in stream.stages:
-                if stage.model is not None and stage.model not in self.models:
-                    raise ValueError(
-                        f"stream {stream.name!r} runs model {stage.model!r}; models are {', '.join(self.models)}"
-                    )
+            self._check_models(stream)
         if len({stream.name for stream in self.streams}) < len(self.streams):
             raise ValueError("two streams have the same name; rename one")
         count = sum(stream.arrivals.count for stream in self.streams if not isinstance(stream.arrivals, TraceSpec))
@@ -263,6 +149,7 @@ class Scenario(_Table):
         if self.machine.partial_loading and self.machine.preemption is not None:
             raise ValueError("machine has partial_loading and preemption; remove one")
         for name, model in self.models.items():
+            self._check_engines(name, model)
             for layer in model.layers:
                 if layer.bytes > self.machine.memory:
                     raise ValueError(
@@ -270,6 +157,41 @@ class Scenario(_Table):
                         " split the layer or raise machine.memory"
                     )
         return self
+
+    def _check_engines(self, name: str, model: ModelSpec) -> None:
+        """Raise ``ValueError`` for engines of a model that do not go with whether the machine places layers."""
+        if model.placed and not self.machine.placed:
+            raise ValueError(f"model {name!r} is placed, and the machine places no layers; add machine.placed = true")
+        if self.machine.placed and model.engines not in (None, 1):
+            raise ValueError(
+                f"model {name!r} has engines, and machine.placed lets a policy choose one for each layer; remove either"
+            )
+
+    def _check_models(self, stream: Stream) -> None:
+        """Raise ``ValueError`` for models of a stream that do not exist, or whose lengths nothing says."""
+        for name in stream.models:
+            if name not in self.models:
+                raise ValueError(f"stream {stream.name!r} runs model {name!r}; models are {', '.join(self.models)}")
+            if self.models[name].dimension is not None and stream.lengths is None and not self.models[name].inputs:
+                raise ValueError(
+                    f"stream {stream.name!r} runs model {name!r}, whose dimension {self.models[name].dimension!r} is "
+                    "dynamic; give the stream lengths, or the model inputs"
+                )
+        written = any(self.models[name].outputs is not None for name in stream.models)
+        if written and not re.fullmatch(r"\w[\w .+-]*", stream.name):
+            raise ValueError(
+                f"stream {stream.name!r} gives its name to files of outputs; use letters, digits and . + - _ alone"
+            )
+        if stream.lengths is not None and not any(self.models[name].dimension for name in stream.models):
+            raise ValueError(
+                f"stream {stream.name!r} has lengths, and none of its models a dynamic dimension; add dimension = ... "
+                "to [models.NAME], or remove lengths"
+            )
+
+    @property
+    def used_models(self) -> list[str]:
+        """Return the models that streams run, by name."""
+        return sorted({name for stream in self.streams for name in stream.models})
 
 
 def load_scenario(path: Path | str) -> Scenario:
@@ -291,20 +213,4 @@ def parse_scenario(content: dict[str, object], where: str) -> Scenario:
     try:
         return Scenario.model_validate(content)
     except pydantic.ValidationError as error:
-        raise ScenarioError(_explain(where, error)) from None
-
-
-def _explain(where: str, error: pydantic.ValidationError) -> str:
-    first, more = error.errors()[0], error.error_count() - 1
-    key = ".".join(str(part) for part in first["loc"]) or "the file"
-    message = first["msg"].removeprefix("Value error, ")
-    way_out = {
-        "missing": f"is missing; add {key.rsplit('.', 1)[-1]} = ...",
-        "extra_forbidden": "is not a known key; remove it or correct its spelling (docs/scheduling.md lists all keys)",
-        "union_tag_not_found": "has no kind; add kind = 'periodic', 'poisson', 'closed' or 'trace'",
-    }
-    told = way_out.get(first["type"], message)
-    shown = first["input"] if isinstance(first["input"], str | int | float | bool) else None
-    given = f", not {shown!r}" if shown is not None and first["type"] not in way_out else ""
-    rest = f" (and {more} more)" if more else ""
-    return f"{where}: {key}: {told}{given}{rest}"
+        raise ScenarioError(explained(where, error)) from None

@@ -2,15 +2,18 @@
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import simpy
 
+from caesura.scenario.arrivals import Closed, times
+from caesura.scenario.lengths import length_of
 from caesura.scenario.model_executor import ModelExecutor, ModelRun, Process
 from caesura.scenario.outcome import CpuRun, Frame, Outcome
-from caesura.scenario.schema import Closed, Scenario, StageSpec, Stream, times
+from caesura.scenario.schema import Scenario, StageSpec, Stream
 
 
 def serve(scenario: Scenario, executor: ModelExecutor, folder: Path) -> Outcome:
@@ -27,6 +30,7 @@ class _Serving:
         self._cpus = simpy.Resource(self._env, scenario.machine.cpus)
         self._free_cpus = list(range(scenario.machine.cpus))
         self._frames: list[Frame] = []
+        self._arrivals: Counter[str] = Counter()  #: of each stream
         self._cpu_runs: list[CpuRun] = []
 
     def run(self, folder: Path) -> Outcome:
@@ -74,29 +78,42 @@ class _Serving:
         """Take a request through all its stages; ``passed`` happens when the next one of a closed loop may arrive."""
         frame = self._arrived(stream)
         waited_for = stream.arrivals.after if isinstance(stream.arrivals, Closed) else None
-        runs = [self._model_run(stream, stage, frame) for stage in stream.stages]
+        runs = [self._model_run(stream, number, frame) for number in range(len(stream.stages))]
         for stage, (run, following) in zip(stream.stages, pairwise([*runs, None]), strict=True):
             if run is None:
                 yield from self._compute(stream, stage, following)
+                dropped = frame.drop and frame.deadline is not None and self._now() > frame.deadline
             else:
-                yield self._executor.submit(run)
+                dropped = bool((yield self._executor.submit(run)))
+            if dropped:
+                frame.dropped = self._now()
+                break
             if stage.name == waited_for and not passed.triggered:
                 passed.succeed()
-        frame.end = self._env.now / self._ticks
+        else:
+            frame.end = self._now()
         if not passed.triggered:
             passed.succeed()
 
     def _arrived(self, stream: Stream) -> Frame:
-        now = self._env.now / self._ticks
-        number = sum(frame.stream == stream.name for frame in self._frames)
-        frame = Frame(stream.name, number, now, None if stream.deadline is None else now + stream.deadline)
+        now, number = self._now(), self._arrivals[stream.name]
+        self._arrivals[stream.name] += 1
+        deadline = None if stream.deadline is None else now + stream.deadline
+        frame = Frame(stream.name, number, now, deadline, drop=stream.late == "drop")
+        if stream.lengths is not None:
+            frame.length = length_of(stream.lengths, self._scenario.seed, stream.name, number)
         self._frames.append(frame)
         return frame
 
-    def _model_run(self, stream: Stream, stage: StageSpec, frame: Frame) -> ModelRun | None:
+    def _now(self) -> float:
+        return self._env.now / self._ticks
+
+    def _model_run(self, stream: Stream, number: int, frame: Frame) -> ModelRun | None:
+        stage = stream.stages[number]
         if stage.model is None:
             return None
-        return ModelRun(frame, stage.model, stream.priority if stage.priority is None else stage.priority)
+        priority = stream.priority if stage.priority is None else stage.priority
+        return ModelRun(frame, stage.model, priority, number)
 
     def _compute(self, stream: Stream, stage: StageSpec, following: ModelRun | None) -> Process:
         """Do work on a CPU, in the order in which it became ready."""

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import simpy
 
+from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_executor import ModelRun, Process
+from caesura.scenario.model_spec import ModelSpec
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import ModelSpec, Scenario, ScenarioError
+from caesura.scenario.schema import PreemptionSpec, Scenario
 from caesura.scenario.serving import serve
 from sim.synthetic import SwitchCost, SyntheticJob, SyntheticMachine
 from sw.runtime import (
@@ -34,10 +36,27 @@ class SyntheticRunner:
 
     def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
         """Run a scenario as ``Runner`` describes it. Raises :class:`ScenarioError` for a model without layers."""
-        for name, model in scenario.models.items():
-            if not model.layers:
-                raise ScenarioError(f"model {name!r} has no layers with durations, which the synthetic backend needs")
+        _check_runnable(scenario)
         return serve(scenario, SyntheticExecutor(scenario, policies), folder)
+
+
+def _check_runnable(scenario: Scenario) -> None:
+    """Raise :class:`ScenarioError` for what only backends that run real models can do."""
+    for name, model in scenario.models.items():
+        if not model.layers:
+            raise ScenarioError(f"model {name!r} has no layers with durations, which the synthetic backend needs")
+    preemption = scenario.machine.preemption
+    if preemption is not None and None in (preemption.dump, preemption.restore, preemption.interval):
+        raise ScenarioError(
+            "machine.preemption: the synthetic machine needs dump, restore and interval: add them, or run real models"
+        )
+    if preemption is not None and Mechanism.KILL in preemption.mechanisms:
+        raise ScenarioError("machine.preemption.mechanisms: the synthetic machine kills nothing: leave 'kill' out")
+    for stream in scenario.streams:
+        if stream.late == "drop":
+            raise ScenarioError(
+                f"stream {stream.name!r}: the synthetic machine aborts nothing: leave late = 'drop' out"
+            )
 
 
 @dataclass
@@ -60,7 +79,8 @@ class SyntheticExecutor:
         machine = scenario.machine
         self.env = simpy.Environment()
         self._at_arrival, self._preemptive = policies.at_arrival, machine.preemption is not None
-        self._switch = None if machine.preemption is None else SwitchCost(**machine.preemption.model_dump())
+        self._switch = None if machine.preemption is None else _switch_cost(machine.preemption)
+        self._mechanisms = machine.preemption.mechanisms if machine.preemption else []
         self._machine = SyntheticMachine(
             self.env, machine.engines, machine.memory, self, self._switch, machine.partial_loading
         )
@@ -156,7 +176,8 @@ class SyntheticExecutor:
         if not min(waits):
             return None
         dump, restore, halt = self._switch.dump, self._switch.restore, self._switch.interval / 2
-        return choose(Situation(min(waits), 0.0, halt, dump, restore, 1.0, 0.0, killable=False, notice=notice))
+        now = Situation(min(waits), 0.0, halt, dump, restore, 1.0, 0.0, killable=False, notice=notice)
+        return choose(now, allowed=self._mechanisms)
 
     def _left(self, job: SyntheticJob) -> float:
         """Return the estimated time that the request of ``job``, the latest that has begun, needs until its end."""
@@ -242,6 +263,10 @@ class SyntheticExecutor:
             waiting, self._declined = self._declined, []
             for number in sorted(waiting, key=lambda waits: -self._runs[waits].run.priority):
                 self._begin_or_wait(number)
+
+
+def _switch_cost(spec: PreemptionSpec) -> SwitchCost:
+    return SwitchCost(spec.dump or 0.0, spec.restore or 0.0, spec.interval or 0.0)
 
 
 def _blocks(model: ModelSpec) -> list[int | None]:

@@ -23,8 +23,10 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError
 
-from caesura.scenario.rtl import model_file
-from caesura.scenario.schema import Scenario, ScenarioError, TraceSpec, load_scenario
+from caesura.scenario.arrivals import TraceSpec
+from caesura.scenario.file_table import ScenarioError
+from caesura.scenario.model_images import model_file
+from caesura.scenario.schema import Scenario, load_scenario
 from caesura.sweep.measure import measure
 from caesura.sweep.spec import Point, SweepError
 from sim import sources_digest
@@ -243,8 +245,9 @@ def _files(scenario: Scenario, folder: Path, policy: str, backend: str) -> Itera
     if backend == "synthetic":
         return
     for name in dict.fromkeys(s.model for stream in scenario.streams for s in stream.stages if s.model is not None):
-        model = model_file(name, scenario.models[name], folder)
-        yield model
+        spec = scenario.models[name]
+        model = model_file(name, spec, folder)
+        yield from (model, *(folder / file for file in (*spec.inputs, *([spec.plan] if spec.plan else ()))))
         yield from _data_files(model)
 
 

@@ -87,6 +87,7 @@ class LevelChanges:
         self.count += 1
         for request in list(level.requests):
             request.preempted += 1
+            request.killed += 1
             self._recovery.restart(request)
 
     def _suspend(self, level: PriorityLevel, incoming: Request) -> None:

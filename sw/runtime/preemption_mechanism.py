@@ -49,11 +49,12 @@ def costs(now: Situation, urgency: float) -> dict[Mechanism, float]:
     return result
 
 
-def choose(now: Situation, urgency: float = 4.0) -> Mechanism:
-    """Return the cheapest choice; on a tie the one that disturbs least. ``urgency`` is how much a cycle of delay of the
-    urgent request weighs against a cycle of the machine."""
-    priced = costs(now, urgency)
-    return min(priced, key=lambda choice: priced[choice])
+def choose(now: Situation, urgency: float = 4.0, allowed: Collection[Mechanism] = tuple(Mechanism)) -> Mechanism:
+    """Return the cheapest choice that is ``allowed``; on a tie the one that disturbs least. ``urgency`` is how much a
+    cycle of delay of the urgent request weighs against a cycle of the machine. Where none that is allowed pays, it is
+    the first of them."""
+    priced = {choice: cost for choice, cost in costs(now, urgency).items() if choice in allowed}
+    return min(priced, key=lambda choice: priced[choice], default=next(iter(allowed)))
 
 
 _SWITCH_ACCESSES = 40  #: register accesses of one switch, about; the driver stays awake, so no interrupt is paid for

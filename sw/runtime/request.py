@@ -99,6 +99,7 @@ class Request:
     ended: int | None = None  #: cycle at which its last job ended
     repeated: int = 0  #: times it was started over: it was killed, or another request stopped its engine
     preempted: int = 0  #: times it was suspended or killed for a more urgent one
+    killed: int = 0  #: those of these times that it was killed, so that it started over
     results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended
     setbacks: int = 0  #: times since its last layer that moving or clearing memories for it failed
     alone: bool = False  #: nothing else has been on the device since it started

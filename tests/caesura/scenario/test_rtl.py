@@ -127,7 +127,7 @@ def test_models_and_units_must_suit_the_rtl():
         "models": {"m": {"layers": [{"compute": 1}]}},
         "streams": [{"name": "s", "stages": [{"model": "m"}], "arrivals": {"kind": "trace", "times": [0]}}],
     }
-    with pytest.raises(ScenarioError, match=r"'m' has only layers with durations.*give onnx or workload"):
+    with pytest.raises(ScenarioError, match=r"'m' has only layers with durations.*give onnx, image or workload"):
         RtlRunner().run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
     content["models"] = {"m": {"workload": "gemm_1x64x64"}}
     content["time_unit"] = "fortnights"

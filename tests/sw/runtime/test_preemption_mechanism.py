@@ -52,3 +52,14 @@ def test_notice_makes_waiting_and_dumping_cheaper():
     assert choose(now) is Mechanism.WAIT
     ahead = replace(LONG, notice=LONG.halt + LONG.switch + LONG.dump_bytes / LONG.bandwidth)
     assert costs(ahead, 4)[Mechanism.DUMP] == costs(ahead, 0)[Mechanism.DUMP]
+
+
+def test_only_what_is_allowed_is_chosen():
+    """The cheapest of all is a dump here."""
+    assert choose(LONG) is Mechanism.DUMP
+    for one in Mechanism:
+        assert choose(LONG, allowed=[one]) is one
+    priced = costs(LONG, 4.0)
+    cheaper = min(Mechanism.WAIT, Mechanism.KILL, key=priced.__getitem__)
+    assert choose(LONG, allowed=[Mechanism.WAIT, Mechanism.KILL]) is cheaper
+    assert choose(replace(LONG, killable=False), allowed=[Mechanism.KILL]) is Mechanism.KILL  # nothing else is allowed

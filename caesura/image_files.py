@@ -1,0 +1,29 @@
+"""Reads compiled images for a machine."""
+
+from pathlib import Path
+
+from caesura.api import UsageError
+from hw.contract.params import DRAM_TIMING, SocParams
+from hw.image import Image
+
+
+def image_for(path: Path, params: SocParams | None) -> Image:
+    """Return the image in a file, for the machine with ``params`` (None: for its own).
+
+    Raises ``ImageError`` for a file that is none, or that was built for another machine, and :class:`UsageError` for
+    another DRAM than the one for which the image has bounds.
+    """
+    image = Image.load(path)
+    if params is not None:
+        image.check_params(params)
+        _check_dram(path, image.params, params)
+    return image
+
+
+def _check_dram(path: Path, built: SocParams, asked: SocParams) -> None:
+    for name in DRAM_TIMING:
+        if (value := getattr(built, name)) != (other := getattr(asked, name)):
+            raise UsageError(
+                f"{path}: was compiled for {name}={value}, and its bounds do not hold for {other}: give the .onnx file "
+                f"to run on such a machine, or see what it changes with caesura retime --change {name}={other}"
+            )

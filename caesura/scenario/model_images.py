@@ -1,0 +1,157 @@
+"""Compiles the real models of a scenario, to lie side by side in LV2 where that has room."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from caesura import api
+from caesura.bench import benchmarks
+from caesura.image_files import image_for
+from caesura.scenario.arrivals import Closed
+from caesura.scenario.file_table import ScenarioError
+from caesura.scenario.model_spec import ModelSpec
+from caesura.scenario.schema import Scenario
+from caesura.views.progress import Progress, compiling
+from compiler import CompileError, OpenDimension, Options, UnsupportedModel
+from hw.contract.params import SocParams
+from hw.image import Image, ImageError
+
+Engines = int | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class KernelRecipe:
+    """Says how the kernels of a model with a dynamic dimension are compiled, each for a length."""
+
+    path: Path
+    options: Options
+
+
+class ModelImages:
+    """Compiles models of scenarios, each once for a machine and a share of LV2."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._images: dict[tuple[object, ...], Image] = {}
+
+    def of(self, scenario: Scenario, params: SocParams, folder: Path) -> dict[str, Image | KernelRecipe]:
+        """Return what the models that streams run are compiled to; of one with a dynamic dimension how it will be.
+        ``folder``: where the scenario's file lies.
+
+        Copies of models share what is left of LV2 evenly, unless the scenario or an image says how much they may use.
+        Raises :class:`ScenarioError` for what cannot be read or compiled.
+        """
+        specs = {name: scenario.models[name] for name in scenario.used_models}
+        number = {name: copies(scenario, name) for name in specs}
+        done = {name: self._fixed(name, spec, params, folder) for name, spec in specs.items() if _is_planned(spec)}
+        claims = {name: image.meta.lv2_bytes for name, image in done.items()}
+        claims |= {name: spec.lv2_limit for name, spec in specs.items() if spec.lv2_limit is not None}
+        left = params.lv2_bytes - sum(size * number[name] for name, size in claims.items())
+        shares = sum(number[name] for name in specs if name not in claims)
+        share = max(0, left) // max(1, shares) // params.lv1_word * params.lv1_word
+        placed = scenario.machine.placed
+        return {
+            name: done[name] if name in done else self._shared(name, spec, params, folder, placed=placed, share=share)
+            for name, spec in specs.items()
+        }
+
+    def _fixed(self, name: str, spec: ModelSpec, params: SocParams, folder: Path) -> Image:
+        """Return the image of a model that is compiled, or planned, already."""
+        if spec.image is None:
+            assert spec.plan is not None
+            return self._image(name, spec, model_file(name, spec, folder), params, None, None, folder / spec.plan)
+        try:
+            return image_for(folder / spec.image, params)
+        except ImageError as error:
+            raise ScenarioError(
+                f"model {name!r}: {folder / spec.image}: {error}; or let machine.preset and machine.params be those "
+                "that it was compiled for"
+            ) from None
+
+    def _shared(
+        self, name: str, spec: ModelSpec, params: SocParams, folder: Path, *, placed: bool, share: int
+    ) -> Image | KernelRecipe:
+        path, engines = model_file(name, spec, folder), _engines(name, spec, params, placed=placed)
+        options = replace(api.options_of(spec.options), placed=spec.placed)
+        limited = replace(options, lv2_limit=spec.lv2_limit or share)
+        if spec.dimension is not None:
+            assert engines != "auto"
+            return KernelRecipe(path, replace(limited, engines=engines))
+        try:
+            return self._image(name, spec, path, params, engines, limited)
+        except CompileError:
+            if spec.lv2_limit is not None:
+                raise
+            # Its share is too small: it takes turns with the others.
+            return self._image(name, spec, path, params, engines, options)
+
+    def _image(
+        self, name: str, spec: ModelSpec, path: Path, params: SocParams, engines: Engines | None,
+        options: Options | None, plan: Path | None = None,
+    ) -> Image:  # fmt: skip
+        sizes, batch = tuple(spec.sizes.items()), spec.batch or 1
+        # All of params: estimates depend on the DRAM's timing, digests do not.
+        key = (path, params, engines, options, spec.fallback, batch, sizes, plan)
+        if key not in self._images:
+            self._progress.task(compiling(path, params))
+            try:
+                self._images[key] = api.compile(
+                    path, params, engines=engines, fallback=spec.fallback, options=options, plan=plan, batch=batch,
+                    sizes=dict(sizes),
+                )  # fmt: skip
+            except UnsupportedModel as error:
+                raise ScenarioError(f"model {name!r}: {error.told(f'fallback = true in [models.{name}]')}") from None
+            except OpenDimension as error:
+                label = json.dumps(error.label)
+                way = f"sizes = {{ {label} = N }} in [models.{name}], dimension = {label} there for lengths that vary,"
+                raise ScenarioError(f"model {name!r}: {error.told(way)}") from None
+        return self._images[key]
+
+
+def _is_planned(spec: ModelSpec) -> bool:
+    return spec.image is not None or spec.plan is not None
+
+
+def _engines(name: str, spec: ModelSpec, params: SocParams, *, placed: bool) -> Engines:
+    """Return how many engines a model is compiled for. Raises :class:`ScenarioError` for some that the machine has
+    not."""
+    if spec.engines is None or spec.engines == "auto":
+        return "auto" if spec.engines else 1 if placed and not spec.placed else params.engines
+    listed = isinstance(spec.engines, list)
+    if not (max(spec.engines) < params.engines if isinstance(spec.engines, list) else spec.engines <= params.engines):
+        raise ScenarioError(
+            f"model {name!r}: engines = {spec.engines}: {params.name} has {params.engines}"
+            f"{f', numbered from 0 to {params.engines - 1}' if listed else ''}; name fewer, or set machine.params"
+        )
+    return len(spec.engines) if isinstance(spec.engines, list) else spec.engines
+
+
+def copies(scenario: Scenario, model: str) -> int:
+    """Return how often ``model`` is loaded: as told, or so that requests of a closed loop need not wait for each
+    other."""
+    told = scenario.models[model].copies
+    if told is not None:
+        return told
+    loops = [
+        stream.arrivals.concurrency
+        for stream in scenario.streams
+        if isinstance(stream.arrivals, Closed) and any(stage.model == model for stage in stream.stages)
+    ]
+    return min(2, max(loops, default=1))
+
+
+def model_file(name: str, model: ModelSpec, folder: Path) -> Path:
+    """Return the ONNX file of ``model``, called ``name``, of a scenario in ``folder``, or its image; the file of a
+    workload is generated. Raises :class:`ScenarioError` if it has none."""
+    if (given := model.onnx or model.image) is not None:
+        return folder / given
+    if model.workload is not None:
+        workloads = benchmarks("workloads", f"model {name!r} (workload {model.workload!r})")
+        try:
+            return workloads.workload(model.workload)
+        except workloads.UnknownWorkload as error:
+            raise ScenarioError(f"model {name!r}: {error}") from None
+    raise ScenarioError(
+        f"model {name!r} has only layers with durations, which backend 'synthetic' runs; give onnx, image or workload"
+    )
