@@ -1,5 +1,10 @@
 from .backlog import Counts as Counts, issued as issued
-from .bound import set_bounds as set_bounds, worst_intervals as worst_intervals
+from .body_bound import (
+    completion_cycles as completion_cycles,
+    stretches as stretches,
+    whole_bodies as whole_bodies,
+)
+from .bound import Bounds as Bounds, set_bounds as set_bounds, worst_intervals as worst_intervals
 from .dram import (
     WorstDram as WorstDram,
     moved as moved,
