@@ -106,18 +106,19 @@ def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | 
 @dataclass(frozen=True)
 class HostPart:
     """Says what the host's part of a switch takes at the worst, and what jobs take beside their programs. ``memory`` is
-    the DRAM, and ``engines`` how many are concerned."""
+    the DRAM, ``engines`` how many are concerned, ``unread`` how many completions of each may wait to be read."""
 
     costs: HostCosts
     memory: WorstDram
     engines: int
+    unread: int = _UNREAD
 
     @property
     def serve(self) -> int:
         """Return the cycles to serve an interrupt."""
         lines = -(-COMPLETION.size // LINE_BYTES)
         accesses = (SERVE_ACCESSES + 1) * self.costs.register_access
-        return self.costs.interrupt + accesses + _UNREAD * lines * self.costs.memory_line
+        return self.costs.interrupt + accesses + self.unread * lines * self.costs.memory_line
 
     @property
     def notice(self) -> int:
@@ -135,14 +136,16 @@ class HostPart:
         return -(-JOB.size // LINE_BYTES) * self.costs.memory_line
 
     @property
-    def job(self) -> int:
-        """Return the cycles of a job beside its program: descriptor, first instruction, completion."""
-        return 2 * self.memory.latency + self.memory.job + JOB_START.worst + self.memory.completion
+    def beginning(self) -> int:
+        """Return the cycles from a doorbell until the first instruction of a job is asked for. The bound on a program
+        has the rest: that instruction, and the completion."""
+        return self.memory.latency + JOB_START.worst
 
     @property
     def start(self) -> int:
         """Return the cycles from when engines are free to the first instruction of a job."""
-        return self.write + SUBMIT_ACCESSES * self.costs.register_access + self.job
+        posting = self.write + SUBMIT_ACCESSES * self.costs.register_access
+        return posting + self.beginning + self.memory.latency + self.memory.job
 
     def preparing(self, programs: Sequence[Sequence[Insn]]) -> int:
         """Return the cycles to write the programs of a transfer, and descriptors."""
@@ -152,12 +155,18 @@ class HostPart:
 
     def queued(self, programs: Sequence[Sequence[Insn]]) -> int:
         """Return the cycles that the jobs of a transfer take beside their ``programs``."""
-        return self._jobs(programs) * self.job
+        empty = self.memory.latency + self.memory.job + self.memory.completion
+        return self._jobs(programs) * self.beginning + (self._gates if programs else 0) * empty
 
     def _jobs(self, programs: Sequence[Sequence[Insn]]) -> int:
         if not programs:
             return 0
-        return self.engines + sum(-(-len(program) // MAX_INSTRUCTIONS) for program in programs)
+        return self._gates + sum(-(-len(program) // MAX_INSTRUCTIONS) for program in programs)
+
+    @property
+    def _gates(self) -> int:
+        """Return the empty jobs that wait for all of a transfer: none where one engine moves everything."""
+        return self.engines if self.memory.params.engines > 1 else 0
 
 
 def _dumps(image: Image, engines: Iterable[int], window: int, others: Others) -> list[tuple[list[Insn], int]]:

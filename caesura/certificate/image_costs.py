@@ -14,6 +14,7 @@ from sim.cost import Bounds, Others, Rivals, WorstDram, completion_cycles, stret
 from sim.host import work_of
 from sw.driver import SUBMIT_ACCESSES
 
+_QUEUED = 2  #: times the jobs that an engine holds: as many stand in its queue at the most under a run time
 _LOOK = 1000  #: cycles between two looks of the run time at what has ended
 
 
@@ -34,7 +35,8 @@ class ImageCosts:
     def __init__(self, image: Image, engines: int, neighbours: Neighbours, costs: HostCosts | None = None) -> None:
         self._image, self._engines, self._neighbours = image, engines, neighbours
         self._costs, self._others = costs or HostCosts(), Others(neighbours.engines)
-        self.host = HostPart(self._costs, WorstDram(image.params, Rivals(self._others)), engines)
+        memory, unread = WorstDram(image.params, Rivals(self._others)), _QUEUED * image.params.job_slots
+        self.host = HostPart(self._costs, memory, engines, unread)
         self.programs = ImagePrograms(image)
 
     # -- the host ----------------------------------------------------------------------------------------------
