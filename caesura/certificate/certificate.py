@@ -6,7 +6,7 @@ from pathlib import Path
 
 from caesura.api import resolve
 from caesura.certificate.priority_search import searched
-from caesura.certificate.promised_streams import promised_streams
+from caesura.certificate.promised_streams import check_promises, promised_streams
 from caesura.certificate.remedies import breaking_term, remedies
 from caesura.scenario.model_images import ModelImages
 from caesura.scenario.schema import Scenario, load_scenario
@@ -67,6 +67,7 @@ def admit(
     """
     if not isinstance(scenario, Scenario):
         folder, scenario = folder or Path(scenario).parent, load_scenario(scenario)
+    check_promises(scenario)
     params = resolve(scenario.machine.preset).replace(**scenario.machine.params)
     progress = progress or Progress()
     images = ModelImages(progress).of(scenario, params, Path(folder or "."))

@@ -32,12 +32,12 @@ def promised_streams(
 ) -> PromisedStreams:
     """Return the streams of ``scenario`` on the machine of ``params``. Raises :class:`ScenarioError` for what cannot be
     answered for, which names the way out."""
-    _check(scenario)
     found = _Terms(scenario, params, {stream.name: _image(stream, images) for stream in scenario.streams})
     return PromisedStreams([found.stream(stream) for stream in scenario.streams], found.section, found.apart)
 
 
-def _check(scenario: Scenario) -> None:
+def check_promises(scenario: Scenario) -> None:
+    """Raise :class:`ScenarioError` for promises that no certificate can be given for, whatever the models are."""
     if all(stream.promise == "none" for stream in scenario.streams):
         raise ScenarioError("no stream is promised anything; add promise = 'hard' to those that keep their deadlines")
     if scenario.machine.preemption is None:
