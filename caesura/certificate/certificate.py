@@ -6,7 +6,8 @@ from pathlib import Path
 
 from caesura.api import resolve
 from caesura.certificate.priority_search import searched
-from caesura.certificate.promised_streams import check_promises, promised_streams
+from caesura.certificate.promise_checks import check_promises
+from caesura.certificate.promised_streams import promised_streams
 from caesura.certificate.remedies import breaking_term, remedies
 from caesura.scenario.model_images import ModelImages
 from caesura.scenario.schema import Scenario, load_scenario

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from caesura.certificate.image_costs import ImageCosts, Neighbours
 from caesura.certificate.image_stream import image_terms
-from caesura.scenario.arrivals import Periodic
+from caesura.certificate.stream_rate import rate
 from caesura.scenario.device_executor import cycles_per_unit
 from caesura.scenario.file_table import ScenarioError
-from caesura.scenario.model_images import KernelRecipe, copies
-from caesura.scenario.promises import Sporadic
+from caesura.scenario.model_images import KernelRecipe
 from caesura.scenario.schema import Scenario, Stream
 from hw.contract.params import SocParams
 from hw.image import Image
@@ -34,45 +33,6 @@ def promised_streams(
     answered for, which names the way out."""
     found = _Terms(scenario, params, {stream.name: _image(stream, images) for stream in scenario.streams})
     return PromisedStreams([found.stream(stream) for stream in scenario.streams], found.section, found.apart)
-
-
-def check_promises(scenario: Scenario) -> None:
-    """Raise :class:`ScenarioError` for promises that no certificate can be given for, whatever the models are."""
-    if all(stream.promise == "none" for stream in scenario.streams):
-        raise ScenarioError("no stream is promised anything; add promise = 'hard' to those that keep their deadlines")
-    if scenario.machine.preemption is None:
-        raise ScenarioError("[machine.preemption] is missing; without it, priorities have no effect to answer for")
-    if scenario.machine.placed:
-        raise ScenarioError("machine.placed lets a policy choose engines; remove it, and name engines for each model")
-    users: dict[str, str] = {}
-    for stream in scenario.streams:
-        _check_stages(scenario, stream)
-        name = stream.models[0]
-        if name in users:
-            raise ScenarioError(
-                f"streams {users[name]!r} and {stream.name!r} run one model, {name!r}, and wait for each other; give "
-                "it twice, under two names"
-            )
-        users[name] = stream.name
-
-
-def _check_stages(scenario: Scenario, stream: Stream) -> None:
-    if len(stream.stages) > 1 or not stream.models:
-        raise ScenarioError(
-            f"stream {stream.name!r} has {len(stream.stages)} stages; give each model a stream of its own, with the "
-            "response time of the one before it as jitter"
-        )
-    if (number := copies(scenario, stream.models[0])) > 1:
-        raise ScenarioError(
-            f"model {stream.models[0]!r} is loaded {number} times; add copies = 1: its requests follow each other"
-        )
-    if stream.promise == "hard" and stream.deadline is None:
-        raise ScenarioError(f"stream {stream.name!r} is promised its deadline and has none; add deadline = ...")
-    if stream.promise == "hard" and stream.police is None and not isinstance(stream.arrivals, Periodic | Sporadic):
-        raise ScenarioError(
-            f"stream {stream.name!r} is promised its deadline, and its arrivals ({stream.arrivals.kind}) have no least "
-            "distance; add police = { period = ..., burst = ... }, or promise nothing"
-        )
 
 
 def _image(stream: Stream, images: Mapping[str, Image | KernelRecipe]) -> Image:
@@ -125,7 +85,7 @@ class _Terms:
         """Return ``stream`` in cycles. Models that cannot lie side by side in LV2 meet as if on the same engines."""
         mine = self._engines[stream.name]
         terms = image_terms(self._images[stream.name], len(mine), self._neighbours(stream.name))
-        period, jitter, burst = self._rate(stream)
+        period, jitter, burst = rate(stream, self._ticks)
         priority = stream.stages[0].priority
         return RequestStream(
             stream.name, stream.priority if priority is None else priority, period, terms.pieces,
@@ -134,20 +94,3 @@ class _Terms:
             start=terms.start, restore=terms.restore, refill=terms.refill, execution=terms.execution, tail=0,
             promised=stream.promise == "hard",
         )  # fmt: skip
-
-    def _rate(self, stream: Stream) -> tuple[int | None, int, int]:
-        """Return period, jitter and burst of a stream, where it has them."""
-        if stream.police is not None:
-            return self._period(stream.name, stream.police.period), 0, stream.police.burst
-        match stream.arrivals:
-            case Periodic(period=period):
-                return self._period(stream.name, period), 0, 1
-            case Sporadic(period=period, jitter=jitter, burst=burst):
-                return self._period(stream.name, period), math.ceil(jitter * self._ticks), burst
-        return None, 0, 1
-
-    def _period(self, name: str, period: float) -> int:
-        cycles = math.floor(period * self._ticks)
-        if not cycles:
-            raise ScenarioError(f"stream {name!r}: a period of {period} is less than a cycle; lengthen it")
-        return cycles
