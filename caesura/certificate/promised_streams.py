@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from caesura.certificate.image_costs import ImageCosts, Neighbours
 from caesura.certificate.image_stream import image_terms
-from caesura.certificate.stream_rate import rate
+from caesura.certificate.stream_arrivals import rate
 from caesura.scenario.device_executor import cycles_per_unit
 from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_images import KernelRecipe

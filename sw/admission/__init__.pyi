@@ -2,6 +2,7 @@ from .abstract_machine import AbstractMachine as AbstractMachine, Arrival as Arr
 from .delays import Delays as Delays
 from .phase_search import (
     ReleaseTimes as ReleaseTimes,
+    StormRun as StormRun,
     WorstStorm as WorstStorm,
     run_storm as run_storm,
     worst_phases as worst_phases,

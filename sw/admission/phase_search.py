@@ -8,8 +8,9 @@ something began or ended in the run before, at first those of all more urgent st
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from sw.admission.abstract_machine import AbstractMachine, Arrival, Served
 from sw.admission.response_time import responses
@@ -76,16 +77,33 @@ def run_storm(
     return machine
 
 
+class StormRun(Protocol):
+    """Is what has served a storm: what became of each request, and when something began or ended, by its kind."""
+
+    @property
+    def served(self) -> Sequence[Served]: ...
+    @property
+    def instants(self) -> Mapping[str, Sequence[int]]: ...
+
+
 def worst_phases(
-    streams: Sequence[RequestStream], target: RequestStream, *, rounds: int, seed: int = 0, section: int = 0
-) -> WorstStorm:
-    """Return the worst storm for ``target`` that ``rounds`` runs find. Streams without a period send nothing."""
-    return _Search([stream for stream in streams if stream.period is not None], target, section, seed).run(rounds)
+    streams: Sequence[RequestStream], target: RequestStream, *, rounds: int, seed: int = 0, section: int = 0,
+    serve: Callable[[Sequence[RequestStream], Mapping[str, ReleaseTimes], int, int], StormRun] = run_storm,
+) -> WorstStorm:  # fmt: skip
+    """Return the worst storm for ``target`` that ``rounds`` runs find. Streams without a period send nothing.
+
+    ``serve`` runs a storm up to a cycle, with the section of the host: on the abstract machine, or on a device.
+    """
+    some = [stream for stream in streams if stream.period is not None]
+    return _Search(some, target, section, seed, serve).run(rounds)
 
 
 class _Search:
-    def __init__(self, streams: Sequence[RequestStream], target: RequestStream, section: int, seed: int) -> None:
-        self._streams, self._target, self._section = streams, target, section
+    def __init__(
+        self, streams: Sequence[RequestStream], target: RequestStream, section: int, seed: int,
+        serve: Callable[..., StormRun],
+    ) -> None:  # fmt: skip
+        self._streams, self._target, self._section, self._serve = streams, target, section, serve
         self._rng = random.Random(f"{seed} {target.name}")
         found = {response.stream.name: response.response for response in responses(streams, section)}
         bound = found.get(target.name) or 0
@@ -118,7 +136,7 @@ class _Search:
         return [stream for stream in self._streams if stream.priority >= self._target.priority]
 
     def _try(self, releases: Mapping[str, ReleaseTimes]) -> tuple[int, _Instants]:
-        machine = run_storm(self._streams, releases, self._until, self._section)
+        machine = self._serve(self._streams, releases, self._until, self._section)
         self._requests += len(machine.served)
         return max((served.response for served in self._own(machine.served)), default=0), machine.instants
 
