@@ -19,8 +19,7 @@ from benchmarks.driving import models
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
 from caesura import Certificate, random_samples
-from caesura.scenario import Scenario, parse_scenario
-from caesura.scenario.model_images import ModelImages
+from caesura.scenario import ModelImages, Scenario, parse_scenario
 from caesura.views import Progress
 from examples.digits import MODEL as DIGITS
 from hw.contract.params import preset

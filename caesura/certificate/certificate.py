@@ -6,8 +6,8 @@ from pathlib import Path
 
 from caesura.api import resolve
 from caesura.certificate.priority_search import searched
-from caesura.certificate.promise_checks import check_promises
-from caesura.certificate.promised_streams import promised_streams
+from caesura.certificate.promise_checks import check_promises, images_by_stream
+from caesura.certificate.promised_streams import PromisedStreams, StreamTerms
 from caesura.certificate.remedies import breaking_term, remedies
 from caesura.scenario.model_images import ModelImages
 from caesura.scenario.schema import Scenario, load_scenario
@@ -73,20 +73,29 @@ def admit(
     progress = progress or Progress()
     images = ModelImages(progress).of(scenario, params, Path(folder or "."))
     progress.task("bounding programs")
-    found = promised_streams(scenario, params, images)
-    streams = found.streams
-    if scenario.certificate.priorities == "search":
-        streams = searched(streams, found.section)
-    told = responses(streams, found.section)
+    terms = StreamTerms(scenario, params, images_by_stream(scenario, images))
+    found = terms.streams()
+    streams, told = _answered(scenario, found)
+    if all(response.accepted for response in told):  # so that requests end sooner than by their deadlines
+        ends = {one.stream.name: one.response for one in told if one.response is not None}
+        streams, told = _answered(scenario, found := terms.streams(ends))
     return Certificate(
         scenario.name, params.name, streams, told, found.section, _assumptions(scenario, apart=found.apart)
     )
 
 
+def _answered(scenario: Scenario, found: PromisedStreams) -> tuple[Sequence[RequestStream], list[Response]]:
+    """Return the streams with their priorities, and what is found for them."""
+    search = scenario.certificate.priorities == "search"
+    streams = searched(found.streams, found.section) if search else found.streams
+    return streams, responses(streams, found.section)
+
+
 def _assumptions(scenario: Scenario, *, apart: bool) -> list[str]:
-    beside = "those that other streams use" if scenario.certificate.dram == "pair" else "all of them"
     return [
-        f"Engines beside a stream, {beside}, load, store and fetch all the time.",
+        "Engines that other streams use load, store and fetch as often as their requests may come, or all the time."
+        if scenario.certificate.dram == "pair"
+        else "All engines beside a stream load, store and fetch all the time.",
         "Models lie side by side in LV2: nothing there is dumped."
         if apart
         else "Models do not fit in LV2 together, so they take turns even on different engines, and LV2 is dumped.",

@@ -10,7 +10,17 @@ from caesura.certificate.image_programs import ImagePrograms
 from caesura.latency import HostPart
 from hw.contract.bus import LINE_BYTES, HostCosts
 from hw.image import Image, StepInfo, TensorInfo
-from sim.cost import Bounds, Others, Rivals, WorstDram, completion_cycles, stretches, whole_bodies
+from sim.cost import (
+    Bounds,
+    CountedOthers,
+    Others,
+    Rivals,
+    WorstDram,
+    completion_cycles,
+    dram_service,
+    stretches,
+    whole_bodies,
+)
 from sim.host import work_of
 from sw.driver import SUBMIT_ACCESSES
 
@@ -22,11 +32,17 @@ _LOOK = 1000  #: cycles between two looks of the run time at what has ended
 class Neighbours:
     """Says what else is on the machine: ``engines`` that others use at the same time, and the bytes of LV2, ``window``,
     that requests may overwrite which interrupt this one. ``host_wait``: cycles for which the host may be at work on a
-    switch of theirs."""
+    switch of theirs. ``counted``: what they do to DRAM is added apart."""
 
     engines: int = 0
     window: int = 0
     host_wait: int = 0
+    counted: bool = False
+
+    @property
+    def others(self) -> Others:
+        """Return them as bounds on programs take them."""
+        return CountedOthers(self.engines) if self.counted else Others(self.engines)
 
 
 class ImageCosts:
@@ -34,7 +50,7 @@ class ImageCosts:
 
     def __init__(self, image: Image, engines: int, neighbours: Neighbours, costs: HostCosts | None = None) -> None:
         self._image, self._engines, self._neighbours = image, engines, neighbours
-        self._costs, self._others = costs or HostCosts(), Others(neighbours.engines)
+        self._costs, self._others = costs or HostCosts(), neighbours.others
         memory, unread = WorstDram(image.params, Rivals(self._others)), _QUEUED * image.params.job_slots
         self.host = HostPart(self._costs, memory, engines, unread)
         self.programs = ImagePrograms(image)
@@ -90,6 +106,12 @@ class ImageCosts:
             if job.signal is not None:
                 events[job.signal] = max(events.get(job.signal, 0), ends[number])
         return max(ends.values(), default=0)
+
+    @property
+    def service(self) -> int:
+        """Return the cycles for which DRAM serves a request, at the most."""
+        programs = [*self.programs.bodies(), *(program for program in self.programs.prologues() if program)]
+        return dram_service(programs, self._image.params)
 
     @cached_property
     def bodies(self) -> list[int]:

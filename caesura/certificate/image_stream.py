@@ -1,7 +1,7 @@
 """Makes the terms of the response-time analysis of an image: one piece for each stretch between cancellation points."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from caesura.certificate.image_costs import ImageCosts, Neighbours
 from caesura.certificate.switch_costs import SwitchCosts
@@ -9,11 +9,15 @@ from hw.contract.bus import HostCosts
 from hw.image import Image, LiveRange, StepInfo
 from sw.admission import WorkPiece
 
+Demand = Callable[[int], int]  #: from cycles to those of DRAM within them
+
 
 @dataclass(frozen=True)
 class ImageTerms:
-    """Holds what a stream of an image takes, as ``sw.admission.RequestStream`` has it. ``section``: the host's longest
-    work for it that nothing breaks; ``switching``: its part of a switch; ``lv2_bytes``: what the image claims."""
+    """Holds what a stream of an image takes, as ``sw.admission.RequestStream`` has it.
+
+    ``section``: the host's longest work for it that nothing breaks; ``switching``: the host's part of a switch;
+    ``service``: for how long DRAM serves a request."""
 
     pieces: tuple[WorkPiece, ...]
     execution: int
@@ -22,7 +26,12 @@ class ImageTerms:
     refill: int
     section: int
     switching: int
-    lv2_bytes: int
+    service: int
+
+    @property
+    def switch(self) -> int:
+        """Return what a suspension takes in all, there and back."""
+        return max(piece.dump for piece in self.pieces) + self.restore + self.refill
 
 
 def image_terms(image: Image, engines: int, neighbours: Neighbours, costs: HostCosts | None = None) -> ImageTerms:
@@ -32,8 +41,27 @@ def image_terms(image: Image, engines: int, neighbours: Neighbours, costs: HostC
     pieces = tuple(_Pieces(image, engines, own, switch).all())
     return ImageTerms(
         pieces, own.execution, own.start, _restore(image, own, switch), switch.refill, own.section, own.switching,
-        image.meta.lv2_bytes,
+        own.service,
     )  # fmt: skip
+
+
+def lesser_terms(always: ImageTerms, counted: ImageTerms, demand: Demand) -> ImageTerms:
+    """Return the lesser of each two bounds: beside neighbours that load, store and fetch all the time, and beside some
+    whose traffic is ``counted`` apart. ``demand``: the longest that DRAM can serve those within so many cycles."""
+
+    def least(longest: int, alone: int) -> int:
+        found = alone
+        while found < longest and (after := alone + demand(found)) > found:
+            found = after
+        return min(found, longest)
+
+    pieces = tuple(
+        WorkPiece(least(one.cycles, other.cycles), least(one.dump, other.dump), one.on_cpu)
+        for one, other in zip(always.pieces, counted.pieces, strict=True)
+    )
+    names = ("execution", "start", "restore", "refill")
+    terms = {name: least(getattr(always, name), getattr(counted, name)) for name in names}
+    return replace(always, pieces=pieces, **terms)
 
 
 class _Pieces:

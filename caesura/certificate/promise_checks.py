@@ -1,10 +1,13 @@
 """Refuses promises that no certificate can be given for, whatever the models are."""
 
+from collections.abc import Mapping
+
 from caesura.scenario.arrivals import Periodic
 from caesura.scenario.file_table import ScenarioError
-from caesura.scenario.model_images import copies
+from caesura.scenario.model_images import KernelRecipe, copies
 from caesura.scenario.promises import Sporadic
 from caesura.scenario.schema import Scenario, Stream
+from hw.image import Image
 
 
 def check_promises(scenario: Scenario) -> None:
@@ -44,3 +47,16 @@ def _check_stages(scenario: Scenario, stream: Stream) -> None:
             f"stream {stream.name!r} is promised its deadline, and its arrivals ({stream.arrivals.kind}) have no least "
             "distance; add police = { period = ..., burst = ... }, or promise nothing"
         )
+
+
+def images_by_stream(scenario: Scenario, images: Mapping[str, Image | KernelRecipe]) -> dict[str, Image]:
+    """Return the image of the model of each stream. Raises :class:`ScenarioError` for a model of any length."""
+    found = {}
+    for stream in scenario.streams:
+        image = images[stream.models[0]]
+        if isinstance(image, KernelRecipe):
+            raise ScenarioError(
+                f"model {stream.models[0]!r} has a dynamic dimension; a certificate is for one size: give sizes instead"
+            )
+        found[stream.name] = image
+    return found

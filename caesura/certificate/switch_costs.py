@@ -18,7 +18,7 @@ from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn
 from hw.contract.spaces import Space
 from hw.image import Image, LiveRange
-from sim.cost import Others, worst_intervals
+from sim.cost import worst_intervals
 
 
 class SwitchCosts:
@@ -32,7 +32,7 @@ class SwitchCosts:
     ) -> None:
         self._image, self._params, self._engines = image, image.params, engines
         self._window, self._wait = neighbours.window, neighbours.host_wait
-        self._others, self._costs, self._own = Others(neighbours.engines), costs or HostCosts(), own
+        self._others, self._costs, self._own = neighbours.others, costs or HostCosts(), own
         self._time = lru_cache(maxsize=None)(self._timed)
 
     def dump(self, live: Sequence[LiveRange]) -> int:

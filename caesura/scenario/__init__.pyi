@@ -1,4 +1,5 @@
 from .file_table import ScenarioError as ScenarioError
+from .model_images import ModelImages as ModelImages
 from .outcome import Frame as Frame, LayerRun as LayerRun, Outcome as Outcome
 from .outcome_chart import MARGIN as MARGIN, Bar as Bar, chart as chart
 from .policies import Policies as Policies

@@ -33,9 +33,9 @@ class Police(FileTable):
 class CertificateSpec(FileTable):
     """Says under which assumptions a certificate is given.
 
-    ``dram``: which engines are taken to load, store and fetch all the time beside a stream: those that other streams
-    use (``pair``), or all others (``unlimited``). ``faults``: failures in a busy period that the promises survive.
-    ``priorities``: as given, or searched for (Audsley).
+    ``dram``: what loads, stores and fetches beside a stream: requests of other streams, as often as they may come
+    (``pair``), or all other engines all the time (``unlimited``). ``faults``: failures in a busy period that the
+    promises survive. ``priorities``: as given, or searched for (Audsley).
     """
 
     dram: Literal["pair", "unlimited"] = "pair"

@@ -1,6 +1,7 @@
 from .backlog import Counts as Counts, issued as issued
 from .body_bound import (
     completion_cycles as completion_cycles,
+    dram_service as dram_service,
     stretches as stretches,
     whole_bodies as whole_bodies,
 )
@@ -25,7 +26,7 @@ from .overheads import (
 )
 from .prediction import Prediction as Prediction, inference as inference
 from .region_time import RegionMember as RegionMember, side_by_side_cycles as side_by_side_cycles
-from .rivals import Others as Others, Rivals as Rivals
+from .rivals import CountedOthers as CountedOthers, Others as Others, Rivals as Rivals
 from .schedule import QueuedTasks as QueuedTasks
 from .shapes import MacShape as MacShape, VecShape as VecShape, essence as essence
 from .units import (
