@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import onnx
 import pytest
 
 import caesura
@@ -15,6 +16,7 @@ from hw.contract.params import preset
 from sim.cost import Others, stretches, whole_bodies
 from sw.runtime import Mechanism, Runtime
 from tests.caesura.certificate.two_digits import DIGITS, scenario
+from tests.support.onnx_models import Net
 
 TINY, BASE = preset("tiny"), preset("base")
 
@@ -108,3 +110,20 @@ def test_no_request_on_the_device_takes_longer_than_its_certificate():
             short = runtime.submit(models["short"], samples["short"], priority=1, arrival=begin + phase)
             runtime.run_until_done()
             assert short.ended - short.arrival <= urgent and long.ended - begin <= steady, f"round {number}"
+
+
+def test_own_time_has_all_bodies_and_prologues_of_an_engine(image):
+    costs = ImageCosts(image, 1, Neighbours())
+    assert costs.execution >= sum(costs.bodies) + sum(costs.prologues) > 0
+    assert all(prologue > 0 for prologue, job in zip(costs.prologues, image.meta.jobs, strict=True) if job.prologue_pc)
+
+
+def test_engines_work_side_by_side_in_own_time(tmp_path):
+    net = Net()
+    x = net.dq(net.input((1, 16, 32, 32)), 0.05)
+    onnx.save(net.model(net.q(net.conv(x, 0.05, (32, 16, 3, 3)), 0.1)), tmp_path / "m.onnx")
+    image = caesura.compile(tmp_path / "m.onnx", BASE)
+    costs, engines = ImageCosts(image, 2, Neighbours()), [job.engine for job in image.meta.jobs]
+    work = [body + prologue for body, prologue in zip(costs.bodies, costs.prologues, strict=True)]
+    each = [sum(one for one, at in zip(work, engines, strict=True) if at == engine) for engine in (0, 1)]
+    assert min(each) > 0 and max(each) <= costs.execution < sum(each)
