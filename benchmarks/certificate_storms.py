@@ -24,7 +24,7 @@ from caesura.views import Progress
 from examples.digits import MODEL as DIGITS
 from hw.contract.params import preset
 from hw.image import Image
-from sw.admission import ReleaseTimes, RequestStream, Served, WorstStorm, worst_phases
+from sw.admission import ReleaseTimes, RequestStream, ServedRequest, WorstStorm, worst_phases
 from sw.runtime import Mechanism, Runtime
 
 PRESET, BACKEND = "tiny", "model"
@@ -107,13 +107,13 @@ class DeviceStorms:
                 np.array_equal(value, outputs[name]) for name, value in self._expected[stream.name].items()
             )
             assert request.ended is not None
-            found.served.append(Served(stream.name, due, request.ended - begin))
+            found.served.append(ServedRequest(stream.name, due, request.ended - begin))
         for span in runtime.spans():
             found.instants[span.kind] += [span.begin - begin, span.end - begin]
         self._hold(found.served)
         return found
 
-    def _hold(self, served: Sequence[Served]) -> None:
+    def _hold(self, served: Sequence[ServedRequest]) -> None:
         """Hold requests against the certificate."""
         for one in served:
             bound = self.certificate.of(one.stream).response
@@ -133,7 +133,7 @@ _AHEAD = 5_000  #: cycles from the submission of a storm to its beginning
 
 @dataclass
 class _StormRun:
-    served: list[Served] = field(default_factory=list)
+    served: list[ServedRequest] = field(default_factory=list)
     instants: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
 

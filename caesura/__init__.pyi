@@ -41,3 +41,5 @@ from .machines import machine as machine
 from .model_cycles import layer_cycles as layer_cycles
 from .profiles import LayerProfile as LayerProfile, Profile as Profile, profile as profile
 from .samples import Sample as Sample, load_samples as load_samples, random_samples as random_samples
+from .scenario.runner import serve as serve
+from .scenario.served import Served as Served

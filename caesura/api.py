@@ -38,7 +38,7 @@ def resolve(params: str | SocParams) -> SocParams:
 
 def options_of(given: Mapping[str, Any]) -> Options:
     """Return the options of the compiler that a file gives by name; raises :class:`UsageError` for one it has not, and
-    for a value of another type than the option's."""
+    for a value that is not of the option's type, or negative."""
     known: dict[str, Any] = {field.name: field.type for field in fields(Options)}
     for name, value in given.items():
         if name not in known:
@@ -47,6 +47,8 @@ def options_of(given: Mapping[str, Any]) -> Options:
             pydantic.TypeAdapter(known[name]).validate_python(value, strict=True)
         except pydantic.ValidationError as error:
             raise UsageError(f"options: {name}: {error.errors()[0]['msg']}, not {value!r}") from None
+        if known[name] in (int, float) and not value >= 0:
+            raise UsageError(f"options: {name}: must be 0 or more, not {value!r}")
     return Options(**given)
 
 

@@ -22,6 +22,7 @@ from caesura.commands.quantise import quantise
 from caesura.commands.retime import retime
 from caesura.commands.run import run
 from caesura.commands.scenario import scenario
+from caesura.commands.serve import serve
 from caesura.commands.sweep import sweep
 from caesura.views import complain, say
 from compiler import OpenDimension, UnsupportedModel
@@ -79,7 +80,7 @@ def options(
 
 
 for command in (
-    quantise, run, compile, info, disasm, sweep, export, verilog, profile, retime, bench, scenario, admit,
+    quantise, run, compile, info, disasm, sweep, export, verilog, profile, retime, bench, scenario, serve, admit,
 ):  # fmt: skip
     app.command()(command)
 

@@ -15,9 +15,8 @@ from caesura.commands.options import Dim, Fallback, ParamsFile, Preset, Set, is_
 from caesura.compile_flags import Flag, flags_of
 from caesura.image_files import image_for
 from caesura.machines import machine
+from caesura.views import Progress, compiling, say
 from caesura.views.order import tell_measured
-from caesura.views.progress import Progress, compiling
-from caesura.views.terminal import say
 from compiler import ORDERS, STRATEGIES, Options
 from hw.contract.params import SocParams
 from hw.image import Image
@@ -149,12 +148,17 @@ def image_of(path: Path, compilation: Compilation) -> Image:
     """
     if not is_image(path):
         return compile_file(path, compilation).image
+    refuse_compiler_flags(path, compilation)
+    return image_for(path, compilation.machine())
+
+
+def refuse_compiler_flags(image: Path, compilation: Compilation) -> None:
+    """Raise :class:`caesura.api.UsageError` for flags of the compiler, which the file of an image has no use for."""
     if given := compilation.compiler_flags():
         raise api.UsageError(
-            f"{path}: an image is compiled already; options of the compiler need the .onnx file: leave out "
+            f"{image}: an image is compiled already; options of the compiler need the .onnx file: leave out "
             f"{', '.join(given)}"
         )
-    return image_for(path, compilation.machine())
 
 
 def compile_file(path: Path, compilation: Compilation) -> "Compiled":

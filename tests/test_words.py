@@ -26,11 +26,11 @@ measure measurements memory metrics mismatch missed mode move multiplied multipl
 nest netlist no normalise not object of on open options origin other out output ownership pad parameter partition
 pending periodic permute picture piece pipeline pixel pointwise poisson pool prepare priority private problem process
 product progress quantise read real realign recipe recovery register registry release remedies repeated report reset
-reshape robin role round rule runtime sample schema scope search sequence served serving setup shortest side signature
-simulate simulators sink situation slave slice sliding softmax space state status stop storage store strided structure
-surroundings synchronised table terminal text timeout together tolerant toolchain top trace traffic tree uncut
-unsupported until urgent usage use value variation vector verify view visible wait waveforms way why width work worst
-write written
+reshape robin role round rule runtime sample schema scope search sequence serve served serving setup shortest side
+signature simulate simulators sink situation slave slice sliding softmax space state status stop storage store strided
+structure surroundings synchronised table terminal text timeout together tolerant toolchain top trace traffic tree
+uncut unsupported until urgent usage use value variation vector verify view visible wait waveforms way why width work
+worst write written
 """,
 )
 

@@ -8,7 +8,6 @@ from caesura.certificate.dram_demand import DramUser, demand_beside
 from caesura.certificate.image_costs import Neighbours
 from caesura.certificate.image_stream import ImageTerms, image_terms, lesser_terms
 from caesura.certificate.stream_arrivals import rate
-from caesura.scenario.device_executor import cycles_per_unit
 from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.schema import Scenario, Stream
 from hw.contract.params import SocParams
@@ -34,7 +33,7 @@ class StreamTerms:
     """
 
     def __init__(self, scenario: Scenario, params: SocParams, images: Mapping[str, Image]) -> None:
-        self._scenario, self._params, self._ticks = scenario, params, cycles_per_unit(scenario)
+        self._scenario, self._params, self._ticks = scenario, params, scenario.cycles_per_unit
         self._images = images
         self._found: dict[tuple[str, Neighbours], ImageTerms] = {}
         self._engines = {stream.name: self._engines_of(stream) for stream in scenario.streams}

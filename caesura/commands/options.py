@@ -29,6 +29,28 @@ Dim = Annotated[list[str] | None, typer.Option("--dim", help="size of a dynamic 
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 
 
+PolicyOptions = Annotated[list[str] | None, typer.Option("--option", help="option of the policy, such as window=3")]
+CheckOutputs = Annotated[
+    bool, typer.Option("--check", help="compare the outputs of every request with those of its model alone")
+]
+Placement = Annotated[str, typer.Option(help="which engine a layer goes to")]
+
+
+def policy_options(texts: Sequence[str] | None) -> dict[str, int | float]:
+    """Return the options of a policy by name, as ``--option`` gives them. Raises :class:`caesura.api.UsageError`."""
+    return dict(_policy_option(text) for text in texts or ())
+
+
+def _policy_option(text: str) -> tuple[str, int | float]:
+    name, _, value = text.partition("=")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    raise api.UsageError(f"--option {text!r}: must be name=number, such as window=3")
+
+
 def seconds(budget: str, option: str = "--budget") -> float:
     """Return a time such as ``10s``, ``0.5`` or ``2m``, in seconds; raises :class:`caesura.api.UsageError`, which names
     the ``option`` that it is of."""

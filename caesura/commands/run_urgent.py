@@ -8,8 +8,7 @@ from caesura import api, samples as inputs
 from caesura.commands.options import chosen_backend, is_image
 from caesura.compilation import Compilation, image_of
 from caesura.image_files import image_for
-from caesura.views import Progress, json_text, tell, write
-from caesura.views.progress import compiling
+from caesura.views import Progress, compiling, json_text, tell, write
 from hw.image import Image
 from sim import write_trace
 

@@ -1,13 +1,25 @@
 """Defines ``caesura scenario``, which serves several models under a policy."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
 
 from caesura.api import UsageError
-from caesura.commands.options import Csv, Json, Page, ParamsFile, Set, check_form, check_writable
+from caesura.commands.options import (
+    CheckOutputs,
+    Csv,
+    Json,
+    Page,
+    ParamsFile,
+    Placement,
+    PolicyOptions,
+    Set,
+    check_form,
+    check_writable,
+    policy_options,
+)
 from caesura.views import Progress, json_text, line, tell, to_csv, width, write
 from sim import BACKENDS_HELP
 
@@ -25,8 +37,8 @@ def scenario(
     backend: Annotated[
         str | None, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}; by default what the models need")
     ] = None,
-    placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
-    option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
+    placement: Placement = "queue_time",
+    option: PolicyOptions = None,
     params: ParamsFile = None,
     changes: Set = None,
     as_json: Json = False,
@@ -34,6 +46,7 @@ def scenario(
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
     chart: Annotated[bool, typer.Option("--chart", help="draw what ran when as text, a letter for each model")] = False,
     page: Page = None,
+    check: CheckOutputs = False,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.outcome_chart import outcome_chart  # loaded where they are used
@@ -43,7 +56,7 @@ def scenario(
     check_form(as_json, as_csv)
     check_writable(trace, page)
     policies = policy or ["idle_time"]
-    chosen = dict(_option(text) for text in option or ())
+    chosen = policy_options(option)
     if (trace or page) and len(policies) > 1:
         raise UsageError("--trace and --report tell of one run: give one --policy")
     if chart and (as_json or as_csv):
@@ -57,7 +70,7 @@ def scenario(
         results = [
             run_scenario(
                 file, name, backend, placement=placement, options=chosen, trace=trace, params=params,
-                changes=changes or (), page=page, seen=drawn if chart else None, progress=progress,
+                changes=changes or (), page=page, seen=drawn if chart else None, progress=progress, check=check,
             )
             for name in policies
         ]  # fmt: skip
@@ -69,13 +82,5 @@ def scenario(
         write(to_csv(to_rows(results)))
     else:
         tell(to_table(results[0]) if len(results) == 1 else comparison(results))
-
-
-def _option(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    raise UsageError(f"--option {text!r}: must be name=number, such as window=3")
+    if any(result["mismatches"] for result in results):
+        raise typer.Exit(1)

@@ -52,12 +52,13 @@ class DynamicModel:
         background: bool = False,
         most_loaded: int = 16,
         tenant: str | None = None,
+        engines: Sequence[int] | None = None,
     ) -> None:
         self.dimension, self.lengths = source.dimension, _checked(lengths)
         self.kernel_library: KernelLibrary[Image | RangeImage] = KernelLibrary()
         self.served: Counter[str] = Counter()
         self.last: ServedCall | None = None
-        self.kernels = LoadedKernels(device, most_loaded, tenant)
+        self.kernels = LoadedKernels(device, most_loaded, tenant, engines)
         self._source, self.demand = source, source.demand()
         self._ladder = sorted(rung for rung in set(ladder) if rung in self.lengths)
         self._background = background
@@ -262,7 +263,7 @@ def dynamic(
     ladder: Sequence[int] = LADDER,
     background: bool = False,
     most_loaded: int = 16,
-    engines: int | None = None,
+    engines: int | Sequence[int] | None = None,
     fallback: bool = False,
     options: Options | None = None,
     cache: bool = True,
@@ -276,12 +277,17 @@ def dynamic(
     ladder : lengths whose kernels serve the shorter ones, padded, where that is exact; empty: no input is padded
     background : a length that was served so gets a kernel of its own, in the background, for the next call
     most_loaded : kernels that are in device memory at a time
-    engines, fallback, options, cache : as for ``caesura.compile``
+    engines : how many share each layer, the first of the device, or the numbers of those that do
+    fallback, options, cache : as for ``caesura.compile``
     tenant : as for ``Device.load``
 
     Raises ``CompileError`` for a model that cannot be read or has no such dimension, ``UsageError`` for lengths that
     are none. Kernels are compiled when a call, or ``DynamicModel.prepare``, asks for them.
     """
-    chosen = replace(options or Options(), engines=engines or device.params.engines)
+    listed = None if engines is None or isinstance(engines, int) else tuple(engines)
+    number = engines if isinstance(engines, int) else len(listed or range(device.params.engines))
+    chosen = replace(options or Options(), engines=number)
     source = KernelSource(DynamicDimension.of(Path(path), dimension), device.params, chosen, fallback, cache)
-    return DynamicModel(source, device, lengths, ladder, background=background, most_loaded=most_loaded, tenant=tenant)
+    return DynamicModel(
+        source, device, lengths, ladder, background=background, most_loaded=most_loaded, tenant=tenant, engines=listed
+    )

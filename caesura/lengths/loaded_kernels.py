@@ -1,5 +1,7 @@
 """Keeps the kernels that are in device memory, of all that a model has."""
 
+from collections.abc import Sequence
+
 from caesura.api import Device, Model
 from hw.image import Image, RangeImage
 from sw.driver import DriverError, OutOfEvents, OutOfMemory
@@ -12,11 +14,13 @@ Loaded = tuple[Kernel, int]  #: a kernel, and the length for which it is loaded 
 class LoadedKernels:
     """Keeps at most ``most`` kernels beside those that are kept, or in use by requests that have not ended; those not
     used for longest make room, also where memory or hardware events run out. Equal weights lie in memory once, and stay
-    in LV2 between calls. A range kernel is loaded for one length at a time, relocated. ``tenant`` is as for
-    ``Device.load``."""
+    in LV2 between calls. A range kernel is loaded for one length at a time, relocated. ``tenant`` and ``engines`` are
+    as for ``Device.load``."""
 
-    def __init__(self, device: Device, most: int, tenant: str | None = None) -> None:
-        self._device, self._most, self._tenant = device, most, tenant
+    def __init__(
+        self, device: Device, most: int, tenant: str | None = None, engines: Sequence[int] | None = None
+    ) -> None:
+        self._device, self._most, self._tenant, self._engines = device, most, tenant, engines
         self._models: dict[Loaded, Model] = {}  #: the one used last at the end
         self._kept: set[Loaded] = set()
         self._weights: dict[bytes, bytes] = {}  #: of relocated ones; equal ones are held once
@@ -61,7 +65,7 @@ class LoadedKernels:
         while True:
             try:
                 return self._device.load(
-                    image, like=list(self._models.values()), tenant=self._tenant, keep_weights=True
+                    image, self._engines, like=list(self._models.values()), tenant=self._tenant, keep_weights=True
                 )
             except (OutOfMemory, OutOfEvents) as error:
                 if not self._unload_one():

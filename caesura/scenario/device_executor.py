@@ -2,24 +2,20 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import simpy
 
-from caesura.samples import Sample
-from caesura.scenario.file_table import ScenarioError
+from caesura.scenario.device_outcome import DeviceOutcome, SampleRun, sample_run
 from caesura.scenario.model_executor import ModelRun, Process
-from caesura.scenario.outcome import Frame, LayerRun, ModelPlace, Outcome, RequestRun
+from caesura.scenario.outcome import Frame, ModelPlace, Outcome
 from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import CYCLES, Scenario
-from caesura.scenario.served_models import ServedModel
-from caesura.views.progress import Progress
-from caesura.views.timeline import preemptive_spans
-from sim import Span, cost
+from caesura.scenario.schema import Scenario
+from caesura.scenario.served_model import ServedModel
+from caesura.views import Progress
 from sw.driver import Device
-from sw.runtime import DeadlineMissed, GroupRun, Mechanism, Request, Runtime, Situation, durations
+from sw.runtime import Arrays, DeadlineMissed, Mechanism, Request, Runtime, Situation, durations
 
 
 class Alone(NamedTuple):
@@ -29,14 +25,6 @@ class Alone(NamedTuple):
     load: int
     compute: int
     latency: int
-
-
-class _Tag(NamedTuple):
-    """Says what a request to the run time is for. ``sample`` is the number of its inputs."""
-
-    run: ModelRun
-    sample: int
-    done: simpy.Event
 
 
 class _Failed(Exception):
@@ -58,10 +46,10 @@ class DeviceExecutor:
 
     def __init__(
         self, scenario: Scenario, policies: Policies, device: Device, models: Mapping[str, ServedModel],
-        rule: Callable[[Situation], Mechanism], keep: Callable[[ModelRun, Sample], None],
+        rule: Callable[[Situation], Mechanism], keep: Callable[[ModelRun, Arrays], None],
         progress: Progress | None = None,
     ) -> None:  # fmt: skip
-        self.env, self.ticks = simpy.Environment(), cycles_per_unit(scenario)
+        self.env, self.ticks = simpy.Environment(), scenario.cycles_per_unit
         self._device, self._models, self._at_arrival = device, models, policies.at_arrival
         self.alone: dict[str, Alone] = {}
         self.check = OutputCheck()
@@ -86,7 +74,7 @@ class DeviceExecutor:
         )  # fmt: skip
         self._origin = device.bus.cycle
 
-    def run_alone(self, name: str, sample: int) -> Sample:
+    def run_alone(self, name: str, sample: int) -> Arrays:
         """Return the outputs of a model for a sample, with nothing else on the device."""
         loaded, outputs, stats = self._models[name].alone(self._device, sample)
         layers = durations(loaded.image, stats.jobs).values()
@@ -116,16 +104,14 @@ class DeviceExecutor:
             soft_deadline=not run.frame.drop,  # how many are missed is a result of the scenario
             arrival=self._cycle(arrival),
             announced=announced,
-            engines=model.engines,
-            tag=_Tag(run, sample, done),
+            tag=SampleRun(run, sample, done),
         )
         self._note_place(run.model, request)
         return done
 
     def _note_place(self, name: str, request: Request) -> None:
         loaded = request.model
-        engines = tuple(request.engines or loaded.engines)
-        self._places.setdefault(name, {})[loaded.number] = engines, loaded.image.meta.lv2_bytes
+        self._places.setdefault(name, {})[loaded.number] = loaded.engines, loaded.image.meta.lv2_bytes
 
     def _ended(self, request: Request) -> None:
         """Let what waits for a request go on. An error is kept: the run time takes it for one of the request."""
@@ -136,18 +122,18 @@ class DeviceExecutor:
         assert request.ended is not None
         if request.outputs is not None:
             try:
-                self._take(_tag(request), request.outputs)
+                self._take(sample_run(request), request.outputs)
             except OSError as error:
                 self._error = self._error or error
                 return
         self.run_until(request.ended)
         delay = max(0, request.ended - self._origin - self.env.now)
-        self.env.process(self._succeed(_tag(request).done, delay, dropped))
+        self.env.process(self._succeed(sample_run(request).done, delay, dropped))
         self.run_until(request.ended)
 
-    def _take(self, tag: _Tag, outputs: Sample) -> None:
-        run = tag.run
-        self.check.add((run.model, tag.sample), f"{run.frame.stream} {run.frame.number}", outputs)
+    def _take(self, served: SampleRun, outputs: Arrays) -> None:
+        run = served.run
+        self.check.add((run.model, served.sample), f"{run.frame.stream} {run.frame.number}", outputs)
         self._keep(run, outputs)
 
     def _succeed(self, done: simpy.Event, delay: float, dropped: bool) -> Process:
@@ -183,89 +169,11 @@ class DeviceExecutor:
     # -- results ---------------------------------------------------------------------------------------------
     def outcome(self, frames: Sequence[Frame]) -> Outcome:
         """Return what ran, as ``ModelExecutor`` describes it."""
-        measured, engines = self._runtime.measured, self._device.params.engines
-        groups = self._runtime.groups
-        traffic = sum(result.traffic.total.bytes for run in groups for result in run.results)
-        spans = preemptive_spans(self._runtime.requests, self._runtime.spans(), self._origin)
-        moved = [result for operation in self._device.operations for result in operation.results]
-        layers = []
-        ends: dict[int, int] = {}
-        for run in groups:
-            layers.append(self._layer(run, ends.get(run.request.number, 0)))
-            ends[run.request.number] = run.end
-        return Outcome(
-            engines,
-            engines if self._placed else 1,
-            list(frames),
-            layers,
-            access_busy=cost.moved(traffic, self._device.params) / self.ticks,
-            compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
-            switch_time=sum(result.end - result.start for result in moved) / self.ticks,
-            preemptions=self._runtime.switches,
-            timeline=self._timeline(spans),
-            host_time=sum(request.host for request in self._runtime.requests) / self.ticks,
-            decision_seconds=list(measured.decision_seconds),
-            requests=self._request_runs(spans),
-            places={name: self._place(name) for name in self._places},
-        )
-
-    def _request_runs(self, spans: Sequence[Span]) -> list[RequestRun]:
-        """Return what became of each request to the run time."""
-        requests = [request for request in self._runtime.requests if request.ended is not None]
-        busy = {one.number: sum(result.end - result.start for result in one.results) for one in requests}
-        for span in spans:
-            if {"request", "job"} <= span.details.keys():  # a body up to where it was suspended
-                busy[span.details["request"]] += span.end - span.start
-        return [self._request_run(request, busy[request.number]) for request in requests]
-
-    def _request_run(self, request: Request, busy: int) -> RequestRun:
-        frame, ended = _tag(request).run.frame, request.ended
-        assert ended is not None
-        return RequestRun(
-            frame.stream, frame.number, _tag(request).run.model, self._time(request.arrival), self._time(ended),
-            busy / self.ticks, request.preempted - request.killed, request.killed, request.repeated,
-            isinstance(request.error, DeadlineMissed),
-        )  # fmt: skip
+        ran = DeviceOutcome(self._device, self._runtime, self._origin, self.ticks, self._placed, self._at_arrival)
+        return ran.outcome(frames, {name: self._place(name) for name in self._places})
 
     def _place(self, name: str) -> ModelPlace:
         """Return where a model stood. One whose layers are placed may stand on any engine."""
         noted = self._places[name].values()
         engines = range(self._device.params.engines) if self._placed else {e for where, _ in noted for e in where}
         return ModelPlace(tuple(sorted(engines)), len(self._models[name].copies), max(size for _, size in noted))
-
-    def _timeline(self, spans: Sequence[Span]) -> list[Span]:
-        """Return everything since the scenario began, which is cycle 0; kinds are the scenario's names of models."""
-        names: dict[str, set[str]] = {}
-        for request in self._runtime.requests:
-            names.setdefault(request.model.name, set()).add(_tag(request).run.model)
-        named = {image: found.pop() for image, found in names.items() if len(found) == 1}
-        return [replace(span, kind=named.get(span.kind, span.kind)) for span in spans]
-
-    def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
-        asked, decision = _tag(run.request).run, run.decision
-        since = run.request.arrival if self._at_arrival else run.decided  # a queue is joined at once, whatever is busy
-        return LayerRun(
-            asked.frame.stream, asked.model, run.index, decision.engine, self._time(run.decided),
-            self._time(max(since, inputs)), decision.passed_over, decision.candidates, self._time(decision.start),
-            self._scaled(decision.idle), self._time(run.load_start), self._time(run.load_end),
-            self._time(run.start), self._time(run.end), self._scaled(run.idle),
-            sum(result.resumed for result in run.results),
-        )  # fmt: skip
-
-    def _time(self, cycle: float) -> float:
-        return (cycle - self._origin) / self.ticks
-
-    def _scaled(self, idle: tuple[float, float]) -> tuple[float, float]:
-        return idle[0] / self.ticks, idle[1] / self.ticks
-
-
-def _tag(request: Request) -> _Tag:
-    assert isinstance(request.tag, _Tag)
-    return request.tag
-
-
-def cycles_per_unit(scenario: Scenario) -> int:
-    """Return the cycles of the scenario's unit of time; raises :class:`ScenarioError` for a unit that is no time."""
-    if scenario.time_unit not in CYCLES:
-        raise ScenarioError(f"time_unit {scenario.time_unit!r} is no time on this backend; use {', '.join(CYCLES)}")
-    return CYCLES[scenario.time_unit]

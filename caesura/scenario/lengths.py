@@ -2,10 +2,12 @@
 
 import random
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import pydantic
 
+from caesura.scenario.arrivals import Arrivals, request_count
 from caesura.scenario.file_table import FileTable
 from hw.image import LARGEST
 
@@ -39,6 +41,14 @@ def _are_lengths(values: Iterable[Any]) -> bool:
 
 
 Lengths = Annotated[list[int] | LengthRange, pydantic.PlainValidator(_checked)]
+
+
+def lengths_of(
+    lengths: list[int] | LengthRange | None, seed: int, stream: str, arrivals: Arrivals, folder: Path
+) -> set[int]:
+    """Return the lengths of all requests of a stream, none if it has none; ``folder`` is for the file of a trace."""
+    count = 0 if lengths is None else request_count(arrivals, folder)
+    return set() if lengths is None else {length_of(lengths, seed, stream, number) for number in range(count)}
 
 
 def length_of(lengths: list[int] | LengthRange, seed: int, stream: str, number: int) -> int:

@@ -1,23 +1,33 @@
 """Compiles the real models of a scenario, to lie side by side in LV2 where that has room."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from caesura import api
-from caesura.bench import benchmarks
-from caesura.image_files import image_for
-from caesura.scenario.arrivals import Closed
+from caesura.image_files import check_machine
 from caesura.scenario.file_table import ScenarioError
+from caesura.scenario.model_files import copies, model_file
 from caesura.scenario.model_spec import ModelSpec
 from caesura.scenario.schema import Scenario
 from caesura.views.progress import Progress, compiling
-from compiler import CompileError, OpenDimension, Options, UnsupportedModel
+from compiler import CompileError, OpenDimension, Options, UnsupportedModel, dynamic_batches, read_model
 from hw.contract.params import SocParams
 from hw.image import Image, ImageError
 
 Engines = int | Literal["auto"]
+
+
+@contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Name ``model`` in errors of the compiler."""
+    try:
+        yield
+    except CompileError as error:
+        raise CompileError(f"model {model!r}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -26,13 +36,15 @@ class KernelRecipe:
 
     path: Path
     options: Options
+    cache: bool = True
 
 
 class ModelImages:
-    """Compiles models of scenarios, each once for a machine and a share of LV2."""
+    """Compiles models of scenarios, each once for a machine and a share of LV2. ``jobs`` and ``cache`` are as for
+    ``caesura.compile``."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, progress: Progress, jobs: int | None = None, *, cache: bool = True) -> None:
+        self._progress, self._jobs, self._cache = progress, jobs, cache
         self._images: dict[tuple[object, ...], Image] = {}
 
     def of(self, scenario: Scenario, params: SocParams, folder: Path) -> dict[str, Image | KernelRecipe]:
@@ -44,44 +56,56 @@ class ModelImages:
         """
         specs = {name: scenario.models[name] for name in scenario.used_models}
         number = {name: copies(scenario, name) for name in specs}
-        done = {name: self._fixed(name, spec, params, folder) for name, spec in specs.items() if _is_planned(spec)}
+        done: dict[str, Image] = {}
+        for name, spec in specs.items():
+            if _is_planned(spec):
+                with naming(name):
+                    done[name] = self._fixed(name, spec, params, folder)
         claims = {name: image.meta.lv2_bytes for name, image in done.items()}
         claims |= {name: spec.lv2_limit for name, spec in specs.items() if spec.lv2_limit is not None}
         left = params.lv2_bytes - sum(size * number[name] for name, size in claims.items())
         shares = sum(number[name] for name in specs if name not in claims)
         share = max(0, left) // max(1, shares) // params.lv1_word * params.lv1_word
-        placed = scenario.machine.placed
-        return {
-            name: done[name] if name in done else self._shared(name, spec, params, folder, placed=placed, share=share)
-            for name, spec in specs.items()
-        }
+        found: dict[str, Image | KernelRecipe] = {}
+        for name, spec in specs.items():
+            with naming(name):
+                found[name] = done.get(name) or self._shared(
+                    name, spec, params, folder, placed=scenario.machine.placed, share=share
+                )
+        return found
 
     def _fixed(self, name: str, spec: ModelSpec, params: SocParams, folder: Path) -> Image:
         """Return the image of a model that is compiled, or planned, already."""
         if spec.image is None:
             assert spec.plan is not None
             return self._image(name, spec, model_file(name, spec, folder), params, None, None, folder / spec.plan)
+        path = folder / spec.image
         try:
-            return image_for(folder / spec.image, params)
+            image = Image.load(path)
         except ImageError as error:
-            raise ScenarioError(
-                f"model {name!r}: {folder / spec.image}: {error}; or let machine.preset and machine.params be those "
-                "that it was compiled for"
-            ) from None
+            raise ScenarioError(f"model {name!r}: {error}") from None
+        try:
+            check_machine(path, image, params)
+        except ImageError as error:
+            told = (
+                f"model {name!r}: {path}: {error}, or set machine.preset and machine.params to what it was compiled for"
+            )
+            raise ScenarioError(told) from None
+        return image
 
     def _shared(
         self, name: str, spec: ModelSpec, params: SocParams, folder: Path, *, placed: bool, share: int
     ) -> Image | KernelRecipe:
         path, engines = model_file(name, spec, folder), _engines(name, spec, params, placed=placed)
         options = replace(api.options_of(spec.options), placed=spec.placed)
-        limited = replace(options, lv2_limit=spec.lv2_limit or share)
+        limited = replace(options, lv2_limit=spec.lv2_limit or (share if share < params.lv2_bytes else 0))
         if spec.dimension is not None:
             assert engines != "auto"
-            return KernelRecipe(path, replace(limited, engines=engines))
+            return KernelRecipe(path, replace(limited, engines=engines or params.engines), self._cache)
         try:
             return self._image(name, spec, path, params, engines, limited)
         except CompileError:
-            if spec.lv2_limit is not None:
+            if spec.lv2_limit is not None or limited == options:
                 raise
             # Its share is too small: it takes turns with the others.
             return self._image(name, spec, path, params, engines, options)
@@ -91,6 +115,10 @@ class ModelImages:
         options: Options | None, plan: Path | None = None,
     ) -> Image:  # fmt: skip
         sizes, batch = tuple(spec.sizes.items()), spec.batch or 1
+        if spec.batch is not None and not dynamic_batches(read_model(path)):
+            raise ScenarioError(
+                f"model {name!r}: batch = {batch} is for a dynamic one, and that of {path} is fixed: remove it"
+            )
         # All of params: estimates depend on the DRAM's timing, digests do not.
         key = (path, params, engines, options, spec.fallback, batch, sizes, plan)
         if key not in self._images:
@@ -98,7 +126,7 @@ class ModelImages:
             try:
                 self._images[key] = api.compile(
                     path, params, engines=engines, fallback=spec.fallback, options=options, plan=plan, batch=batch,
-                    sizes=dict(sizes),
+                    sizes=dict(sizes), jobs=self._jobs, cache=self._cache,
                 )  # fmt: skip
             except UnsupportedModel as error:
                 raise ScenarioError(f"model {name!r}: {error.told(f'fallback = true in [models.{name}]')}") from None
@@ -113,11 +141,11 @@ def _is_planned(spec: ModelSpec) -> bool:
     return spec.image is not None or spec.plan is not None
 
 
-def _engines(name: str, spec: ModelSpec, params: SocParams, *, placed: bool) -> Engines:
-    """Return how many engines a model is compiled for. Raises :class:`ScenarioError` for some that the machine has
-    not."""
+def _engines(name: str, spec: ModelSpec, params: SocParams, *, placed: bool) -> Engines | None:
+    """Return how many engines a model is compiled for, None for all. Raises :class:`ScenarioError` for some that the
+    machine has not."""
     if spec.engines is None or spec.engines == "auto":
-        return "auto" if spec.engines else 1 if placed and not spec.placed else params.engines
+        return spec.engines or (1 if placed and not spec.placed else None)
     listed = isinstance(spec.engines, list)
     if not (max(spec.engines) < params.engines if isinstance(spec.engines, list) else spec.engines <= params.engines):
         raise ScenarioError(
@@ -125,33 +153,3 @@ def _engines(name: str, spec: ModelSpec, params: SocParams, *, placed: bool) -> 
             f"{f', numbered from 0 to {params.engines - 1}' if listed else ''}; name fewer, or set machine.params"
         )
     return len(spec.engines) if isinstance(spec.engines, list) else spec.engines
-
-
-def copies(scenario: Scenario, model: str) -> int:
-    """Return how often ``model`` is loaded: as told, or so that requests of a closed loop need not wait for each
-    other."""
-    told = scenario.models[model].copies
-    if told is not None:
-        return told
-    loops = [
-        stream.arrivals.concurrency
-        for stream in scenario.streams
-        if isinstance(stream.arrivals, Closed) and any(stage.model == model for stage in stream.stages)
-    ]
-    return min(2, max(loops, default=1))
-
-
-def model_file(name: str, model: ModelSpec, folder: Path) -> Path:
-    """Return the ONNX file of ``model``, called ``name``, of a scenario in ``folder``, or its image; the file of a
-    workload is generated. Raises :class:`ScenarioError` if it has none."""
-    if (given := model.onnx or model.image) is not None:
-        return folder / given
-    if model.workload is not None:
-        workloads = benchmarks("workloads", f"model {name!r} (workload {model.workload!r})")
-        try:
-            return workloads.workload(model.workload)
-        except workloads.UnknownWorkload as error:
-            raise ScenarioError(f"model {name!r}: {error}") from None
-    raise ScenarioError(
-        f"model {name!r} has only layers with durations, which backend 'synthetic' runs; give onnx, image or workload"
-    )

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from caesura.scenario.schema import CYCLES
-from sim import Span
+from sim import Span, write_trace
 from sim.synthetic import StateMove
 
 
@@ -127,6 +128,11 @@ class Outcome:
     def makespan(self) -> float:
         """Return the time from the first arrival to the last end."""
         return max(frame.left for frame in self.frames) - min(frame.arrival for frame in self.frames)
+
+
+def write_outcome(path: Path, outcome: Outcome, time_unit: str) -> None:
+    """Write :func:`spans` as a timeline for Perfetto."""
+    write_trace(path, spans(outcome, time_unit))
 
 
 def spans(outcome: Outcome, time_unit: str) -> list[Span]:

@@ -1,11 +1,13 @@
 """Computes the metrics of the field from what happened in a scenario."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
+from caesura.scenario.model_report import model_reports, time_text
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.schema import Scenario
 from caesura.views import line, table_of
@@ -17,22 +19,30 @@ _OF_THE_RUN = (
 )  # fmt: skip
 
 
+_SET_BACK = ("suspended", "killed", "started_over")
+
+
 def report(
-    scenario: Scenario, policy: str, backend: str, outcome: Outcome, alone: Mapping[str, float]
-) -> dict[str, Any]:
+    scenario: Scenario, policy: str, backend: str, outcome: Outcome, alone: Mapping[str, float],
+    of_lengths: Mapping[tuple[str, int], float] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return the metrics as plain data for JSON. ``alone``: turnaround of one request of each stream with nothing else
-    on the machine.
+    on the machine, and ``of_lengths`` of one of each length.
 
     ``antt``, ``stp`` and ``fairness`` compare with that; a program in their definitions is a stream. Waits are those of
     operators whose inputs exist. Errors of prediction are mean absolute errors; those of idle times also as a share of
-    the mean duration of a layer.
+    the mean duration of a layer. Requests that were dropped have no turnaround, and made no progress.
     """
     frames, span = outcome.frames, outcome.makespan
+    ended = [frame for frame in frames if frame.dropped is None]
+
+    def single(frame: Frame) -> float:
+        return (of_lengths or {}).get((frame.stream, frame.length or 0), alone[frame.stream])
+
     progress = {
-        name: [alone[name] / f.turnaround if f.turnaround else 1.0 for f in frames if f.stream == name]
-        for name in alone
+        name: [single(f) / f.turnaround if f.turnaround else 1.0 for f in frames if f.stream == name] for name in alone
     }
-    singles = [alone[frame.stream] for frame in frames]
+    singles = [single(frame) for frame in ended]
     return {
         "scenario": scenario.name,
         "policy": policy,
@@ -41,29 +51,41 @@ def report(
         "notes": _notes(policy, outcome),
         "requests": len(frames),
         "makespan": span,
-        "antt": metrics.antt([frame.turnaround for frame in frames], singles) if all(singles) else None,
+        "antt": metrics.antt([frame.turnaround for frame in ended], singles) if ended and all(singles) else None,
         "stp": metrics.stp(progress),
-        "fairness": metrics.fairness(progress),
+        "fairness": metrics.fairness(progress) if ended else None,
         "sla_violation_rate": metrics.sla_violation_rate((frame.end, frame.deadline) for frame in frames),
         "compute_utilisation": metrics.utilisation(sum(outcome.compute_busy), span * outcome.engines),
         "access_utilisation": metrics.utilisation(outcome.access_busy, span),
         "preemptions": outcome.preemptions,
+        **{
+            name: sum(getattr(run, name) for run in outcome.requests)
+            for name in ("suspended", "killed", "started_over")
+        },
+        "dropped": len(frames) - len(ended),
+        "checked": outcome.checked,
+        "mismatches": outcome.mismatches,
         "switch_time": outcome.switch_time,
         "host_time": outcome.host_time,
-        "turnaround": _distribution([frame.turnaround for frame in frames]),
+        "turnaround": _distribution([frame.turnaround for frame in ended]),
         "wait": _distribution([layer.wait for layer in outcome.layers]),
-        "passed_over_most": max(layer.passed_over for layer in outcome.layers),
+        "passed_over_most": max((layer.passed_over for layer in outcome.layers), default=0),
         "prediction": _prediction(outcome.layers),
         "decision_us": _distribution([1e6 * seconds for seconds in outcome.decision_seconds]),
-        "streams": [_stream(name, single, frames) for name, single in alone.items()],
+        "streams": [_stream(name, time, frames) for name, time in alone.items()],
+        "models": [asdict(one) for one in model_reports(scenario, outcome)],
     }
 
 
 def _notes(policy: str, outcome: Outcome) -> list[str]:
+    notes = []
+    if outcome.mismatches:
+        told, more = outcome.mismatches[0], len(outcome.mismatches) - 1
+        notes.append(f"outputs are NOT those of the models alone: {told}{f', and {more} more' if more else ''}")
     if policy in PLACEMENT and outcome.queues == 1:
         way_out = "set machine.placed = true, on several engines" if outcome.engines > 1 else "raise machine.engines"
-        return [f"{policy} chooses among queues of engines, and here is one: this is fcfs; {way_out}"]
-    return []
+        notes.append(f"{policy} chooses among queues of engines, and here is one: this is fcfs; {way_out}")
+    return notes
 
 
 def _stream(name: str, alone: float, frames: Sequence[Frame]) -> dict[str, Any]:
@@ -72,7 +94,8 @@ def _stream(name: str, alone: float, frames: Sequence[Frame]) -> dict[str, Any]:
         "name": name,
         "requests": len(mine),
         "alone": alone,
-        "turnaround": _distribution([frame.turnaround for frame in mine]),
+        "dropped": sum(frame.dropped is not None for frame in mine),
+        "turnaround": _distribution([frame.turnaround for frame in mine if frame.dropped is None]),
         "sla_violation_rate": metrics.sla_violation_rate((frame.end, frame.deadline) for frame in mine),
     }
 
@@ -86,7 +109,7 @@ def _prediction(layers: Sequence[LayerRun]) -> dict[str, float]:
     """Return how far expectations were off."""
     error = metrics.prediction_error
     idle = error([sum(layer.expected_idle) for layer in layers], [sum(layer.idle) for layer in layers])
-    duration = sum(layer.end - layer.start for layer in layers) / len(layers)
+    duration = sum(layer.end - layer.start for layer in layers) / max(1, len(layers))
     return {
         "start_error": error([layer.expected_start for layer in layers], [layer.start for layer in layers]),
         "idle_error": idle,
@@ -99,7 +122,7 @@ def to_table(result: Mapping[str, Any]) -> Group:
     unit = result["time_unit"]
     head = line(
         f"{result['scenario']} under {result['policy']} ({result['backend']}): {result['requests']} requests in "
-        f"{_time(result['makespan'])} {unit}"
+        f"{time_text(result['makespan'])} {unit}"
     )
     totals = [
         *(
@@ -108,14 +131,19 @@ def to_table(result: Mapping[str, Any]) -> Group:
         ),
         *((name.replace("_", " "), f"{result[name]:.1f} %") for name in ("compute_utilisation", "access_utilisation")),
         ("preemptions", str(result["preemptions"])),
+        *(
+            (name.replace("_", " "), str(result[name]))
+            for name in ("killed", "started_over", "dropped")
+            if result[name]
+        ),
     ]
     if result["host_time"]:
-        totals.append((f"models' steps on the CPU, {unit}", _time(result["host_time"])))
+        totals.append((f"models' steps on the CPU, {unit}", time_text(result["host_time"])))
     heads = ("stream", ">requests", f">alone, {unit}", ">mean", ">p50", ">p90", ">p99", ">late")
     streams = [
         (
-            stream["name"], str(stream["requests"]), _time(stream["alone"]),
-            *(_time(stream["turnaround"].get(key, 0)) for key in ("mean", "p50", "p90", "p99")),
+            stream["name"], str(stream["requests"]), time_text(stream["alone"]),
+            *(time_text(stream["turnaround"].get(key)) for key in ("mean", "p50", "p90", "p99")),
             f"{stream['sla_violation_rate']:.1%}",
         )
         for stream in result["streams"]
@@ -135,9 +163,10 @@ def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
     )
     rows = [
         (
-            one["policy"].rpartition(":")[2], _time(one["makespan"]), *(_figure(one[key]) for key in ("antt", "stp")),
-            f"{one['fairness']:.3f}", f"{one['sla_violation_rate']:.1%}", f"{one['compute_utilisation']:.1f}%",
-            str(one["preemptions"]), *(_time(one["turnaround"].get(key, 0)) for key in ("p50", "p99")),
+            one["policy"].rpartition(":")[2], time_text(one["makespan"]),
+            *(_figure(one[key]) for key in ("antt", "stp", "fairness")),
+            f"{one['sla_violation_rate']:.1%}", f"{one['compute_utilisation']:.1f}%",
+            str(one["preemptions"]), *(time_text(one["turnaround"].get(key)) for key in ("p50", "p99")),
         )
         for one in results
     ]  # fmt: skip
@@ -166,8 +195,3 @@ def to_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for one in results
         for stream in one["streams"]
     ]
-
-
-def _time(value: float) -> str:
-    """Return a time as text, with one decimal where that is of interest."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from caesura import api
 from caesura.scenario.device_executor import Alone, DeviceExecutor
+from caesura.scenario.machine_choice import params_of
 from caesura.scenario.model_images import ModelImages
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.output_files import OutputFiles
@@ -26,7 +27,7 @@ class RtlRunner:
     Outputs of requests are compared with those of their models run alone: of all whose inputs are random, and of those
     that take the first samples of a file, or with ``check`` any; ``mismatches`` lists what differed in the latest run.
     Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival, instead of the
-    cheapest that the scenario allows.
+    cheapest that the scenario allows. ``jobs`` and ``cache`` are as for ``caesura.compile``.
     """
 
     def __init__(
@@ -36,16 +37,18 @@ class RtlRunner:
         progress: Progress | None = None,
         *,
         check: bool = False,
+        jobs: int | None = None,
+        cache: bool = True,
     ) -> None:
         self._backend, self._rule, self._progress = backend, rule, progress or Progress()
-        self._check, self._images = check, ModelImages(self._progress)
+        self._check, self._images = check, ModelImages(self._progress, jobs, cache=cache)
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 
     def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
         """Run a scenario as ``Runner`` describes it. Raises :class:`ScenarioError` for a model without a file, and what
         compiler and driver raise; the error of a request that fails."""
-        params = api.resolve(scenario.machine.preset).replace(**scenario.machine.params)
+        params = params_of(scenario)
         images = self._images.of(scenario, params, folder)
         files = OutputFiles(scenario, folder)
         self._progress.rest()  # a simulator may be built

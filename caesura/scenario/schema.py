@@ -186,16 +186,29 @@ class Scenario(FileTable):
             raise ValueError(
                 f"stream {stream.name!r} gives its name to files of outputs; use letters, digits and . + - _ alone"
             )
-        if stream.lengths is not None and not any(self.models[name].dimension for name in stream.models):
+        used = [self.models[name] for name in stream.models]
+        if stream.lengths is not None and not any(model.dimension and not model.inputs for model in used):
             raise ValueError(
-                f"stream {stream.name!r} has lengths, and none of its models a dynamic dimension; add dimension = ... "
-                "to [models.NAME], or remove lengths"
+                f"stream {stream.name!r} has lengths, and none of its models a dynamic dimension, for which inputs are "
+                "made; add dimension = ... to [models.NAME] and leave its inputs out, or remove lengths"
             )
 
     @property
     def used_models(self) -> list[str]:
         """Return the models that streams run, by name."""
         return sorted({name for stream in self.streams for name in stream.models})
+
+    @property
+    def cycles_per_unit(self) -> int:
+        """Return the cycles of the unit of time; raises :class:`ScenarioError` for a unit that is no time."""
+        if self.time_unit not in CYCLES:
+            raise ScenarioError(f"time_unit {self.time_unit!r} is no time on this backend; use {', '.join(CYCLES)}")
+        return CYCLES[self.time_unit]
+
+    def without_outputs(self) -> "Scenario":
+        """Return the scenario with models that write no files."""
+        models = {name: model.model_copy(update={"outputs": None}) for name, model in self.models.items()}
+        return self.model_copy(update={"models": models})
 
 
 def load_scenario(path: Path | str) -> Scenario:

@@ -10,6 +10,7 @@ from pathlib import Path
 import simpy
 
 from caesura.scenario.arrivals import Closed, times
+from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.lengths import length_of
 from caesura.scenario.model_executor import ModelExecutor, ModelRun, Process
 from caesura.scenario.outcome import CpuRun, Frame, Outcome
@@ -38,7 +39,10 @@ class _Serving:
         for stream in self._scenario.streams:
             rng = random.Random(f"{self._scenario.seed} {stream.name}")
             process = self._closed if isinstance(stream.arrivals, Closed) else self._open
-            streams.append(self._env.process(process(stream, times(stream.arrivals, rng, folder))))
+            arrivals = times(stream.arrivals, rng, folder)
+            if not arrivals:
+                raise ScenarioError(f"stream {stream.name!r}: arrivals: no request arrives: give times, or remove it")
+            streams.append(self._env.process(process(stream, arrivals)))
         self._executor.run(self._env.all_of(streams))
         outcome = self._executor.outcome(self._frames)
         outcome.cpu = self._cpu_runs

@@ -54,9 +54,7 @@ def _check_runnable(scenario: Scenario) -> None:
         raise ScenarioError("machine.preemption.mechanisms: the synthetic machine kills nothing: leave 'kill' out")
     for stream in scenario.streams:
         if stream.late == "drop":
-            raise ScenarioError(
-                f"stream {stream.name!r}: the synthetic machine aborts nothing: leave late = 'drop' out"
-            )
+            raise ScenarioError(f"stream {stream.name!r}: the synthetic machine drops nothing: leave late out")
 
 
 @dataclass

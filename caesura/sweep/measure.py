@@ -64,5 +64,7 @@ def _scenario(point: Point) -> dict[str, Any]:
     changes = []
     if point.params is not None:
         changes = [f"{name}={value}" for name, value in point.params.to_dict().items() if name != "name"]
-    result = run_scenario(point.scenario, point.policy, point.backend, placement=point.placement, changes=changes)
+    result = run_scenario(
+        point.scenario, point.policy, point.backend, placement=point.placement, changes=changes, keep_outputs=False
+    )
     return {name: result[name] for name in SCENARIO_FIGURES}

@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError
 
 from caesura.scenario.arrivals import TraceSpec
 from caesura.scenario.file_table import ScenarioError
-from caesura.scenario.model_images import model_file
+from caesura.scenario.model_files import model_file
 from caesura.scenario.schema import Scenario, load_scenario
 from caesura.sweep.measure import measure
 from caesura.sweep.spec import Point, SweepError

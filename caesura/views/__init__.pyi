@@ -17,7 +17,7 @@ from .pages import (
     write_run_page as write_run_page,
     write_scenario_page as write_scenario_page,
 )
-from .progress import Progress as Progress
+from .progress import Progress as Progress, compiling as compiling
 from .run_report import RunReport as RunReport, profile_table as profile_table, shares as shares
 from .tables import (
     Column as Column,

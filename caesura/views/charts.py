@@ -1,5 +1,6 @@
 """Plots what pages show: where layers lost their cycles, memory over time, timelines, latencies, figures of benches."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -229,17 +230,18 @@ def bench_figures(rows: Sequence[Mapping[str, Any]], unit: str) -> figure:
 
 
 def latencies(frames: Sequence[Frame], unit: str) -> figure:
-    """Return a plot of distribution functions, with a line for each stream."""
+    """Return a plot of distribution functions, with a line for each stream; requests that were dropped never end."""
     plot = figure(
         height=300, sizing_mode="stretch_width",
         x_axis_label=label(f"turnaround, {unit}"), y_axis_label="share of requests",
         y_range=Range1d(start=0, end=1.02), tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
     )  # fmt: skip
     for number, stream in enumerate(dict.fromkeys(frame.stream for frame in frames)):
-        times = sorted(frame.turnaround for frame in frames if frame.stream == stream)
-        shares = [(place + 1) / len(times) for place in range(len(times))]
+        all_times = [frame.turnaround for frame in frames if frame.stream == stream]
+        times = sorted(filter(math.isfinite, all_times))
+        shares = [(place + 1) / len(all_times) for place in range(len(times))]
         plot.step(
-            [times[0], *times], [0.0, *shares], mode="after", color=Category10[10][number % 10],
+            [*times[:1], *times], [0.0][: len(times)] + shares, mode="after", color=Category10[10][number % 10],
             legend_label=visible(stream),
         )  # fmt: skip
     plot.add_tools(HoverTool(tooltips=[(visible(unit), "$x{0,0.[0]}"), ("share", "$y{0.00}")]))

@@ -1,4 +1,4 @@
-from .abstract_machine import AbstractMachine as AbstractMachine, Arrival as Arrival, Served as Served
+from .abstract_machine import AbstractMachine as AbstractMachine, Arrival as Arrival, ServedRequest as ServedRequest
 from .delays import Delays as Delays
 from .phase_search import (
     ReleaseTimes as ReleaseTimes,

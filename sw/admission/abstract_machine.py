@@ -25,7 +25,7 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedRequest:
     """Says when a request of a stream was due, and when it ended."""
 
     stream: str
@@ -99,7 +99,7 @@ class AbstractMachine:
     def __init__(
         self, streams: Sequence[RequestStream], arrivals: Mapping[str, Sequence[Arrival]], section: int = 0
     ) -> None:
-        self.now, self.instants, self.served = 0, defaultdict[str, list[int]](list), list[Served]()
+        self.now, self.instants, self.served = 0, defaultdict[str, list[int]](list), list[ServedRequest]()
         self._queues: dict[str, deque[_Request]] = {stream.name: deque() for stream in streams}
         self._cpu: deque[_Request] = deque()
         self._events: list[tuple[int, int, int, _Request]] = []
@@ -109,7 +109,7 @@ class AbstractMachine:
             for arrival in arrivals.get(stream.name, ()):
                 self._at(arrival.released + section, _Request(stream, arrival, pieces), order=1)
 
-    def run(self) -> list[Served]:
+    def run(self) -> list[ServedRequest]:
         """Serve all requests, and return how each fared in the order of their ends."""
         while self._events:
             self.now, order, number, request = heapq.heappop(self._events)
@@ -200,7 +200,7 @@ class AbstractMachine:
         if request.place == len(request.pieces):
             self._queues[request.stream.name].popleft()
             self.instants["ENDED"].append(self.now)
-            self.served.append(Served(request.stream.name, request.arrival.due, self.now))
+            self.served.append(ServedRequest(request.stream.name, request.arrival.due, self.now))
         elif request.paused:
             self._enter(request, _Phase.DUMPING, request.dump)
         elif request.owes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from sw.admission.abstract_machine import AbstractMachine, Arrival, Served
+from sw.admission.abstract_machine import AbstractMachine, Arrival, ServedRequest
 from sw.admission.response_time import responses
 from sw.admission.streams import RequestStream
 
@@ -81,7 +81,7 @@ class StormRun(Protocol):
     """Is what has served a storm: what became of each request, and when something began or ended, by its kind."""
 
     @property
-    def served(self) -> Sequence[Served]: ...
+    def served(self) -> Sequence[ServedRequest]: ...
     @property
     def instants(self) -> Mapping[str, Sequence[int]]: ...
 
@@ -140,7 +140,7 @@ class _Search:
         self._requests += len(machine.served)
         return max((served.response for served in self._own(machine.served)), default=0), machine.instants
 
-    def _own(self, served: Sequence[Served]) -> list[Served]:
+    def _own(self, served: Sequence[ServedRequest]) -> list[ServedRequest]:
         return [one for one in served if one.stream == self._target.name]
 
     # -- moves -------------------------------------------------------------------------------------------------

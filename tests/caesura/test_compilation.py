@@ -17,7 +17,7 @@ from tests.support.networks import DIGITS
 from tests.system.command import caesura_command
 
 COMMANDS = typer.main.get_command(cli.app).commands
-COMPILING = ("run", "compile", "profile", "retime")
+COMPILING = ("run", "compile", "profile", "retime", "serve")
 OWN = (
     "--preset",
     "--params",
@@ -133,7 +133,7 @@ def test_the_machine_arrives(compiled, command, tmp_path):
 
 
 @pytest.mark.parametrize("flag", [*GIVEN, *GIVEN_BESIDE])
-@pytest.mark.parametrize("command", ["run", "profile", "retime"])
+@pytest.mark.parametrize("command", ["run", "profile", "retime", "serve"])
 def test_an_image_takes_no_flag_of_the_compiler(command, flag, tmp_path):
     copy_image(preset("tiny")).save(tmp_path / "a.cimg")
     given = {**GIVEN, **GIVEN_BESIDE}[flag][0]
@@ -143,7 +143,7 @@ def test_an_image_takes_no_flag_of_the_compiler(command, flag, tmp_path):
     assert f"options of the compiler need the .onnx file: leave out {flag}" in told and told.count("--") == 1
 
 
-@pytest.mark.parametrize("command", ["run", "profile", "retime"])
+@pytest.mark.parametrize("command", ["run", "profile", "retime", "serve"])
 def test_an_image_is_not_run_with_another_dram_than_it_was_compiled_for(command, tmp_path):
     copy_image(preset("tiny")).save(tmp_path / "a.cimg")
     code, out, err = caesura_command(command, tmp_path / "a.cimg", "--set", "dram_latency=200")

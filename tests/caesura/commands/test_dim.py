@@ -58,7 +58,9 @@ def test_the_advice_of_other_interfaces(model, tmp_path):
     )
     _, _, err = caesura_command("scenario", tmp_path / "s.toml")
     assert (
-        "model 'm': " in err and "dimension 2 ('seq'); export the model with a fixed one" in err and "--dim" not in err
+        "model 'm': " in err
+        and "('seq'); give its size, sizes = { \"seq\" = N } in [models.m]," in err
+        and "--dim" not in err
     )
 
 

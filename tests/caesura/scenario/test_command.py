@@ -9,7 +9,7 @@ import pytest
 from caesura.api import UsageError
 from caesura.commands.scenario import scenario
 from caesura.scenario import load_scenario
-from caesura.scenario.runner import backend_of
+from caesura.scenario.backends import backend_of
 
 ROOT = Path(__file__).parents[3]
 SCENARIOS = ROOT / "examples" / "scenarios"

@@ -227,3 +227,9 @@ def test_command_line(tmp_path):
     assert json.loads(trace.read_text())["traceEvents"]
     code, _, err = caesura_command("scenario", file, "--option", "window=wide")
     assert code == 2 and "must be name=number, such as window=3" in err
+
+
+def test_a_stream_without_requests_is_refused():
+    content = scenario({"m": [{"compute": 1}]}, {"kind": "trace", "times": []})
+    with pytest.raises(ScenarioError, match=r"stream 'm': arrivals: no request arrives: give times, or remove it"):
+        run(content)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -153,6 +154,8 @@ name = "s"
 preset = "tiny"
 [models.a]
 onnx = "net/model.onnx"
+inputs = "inputs.npz"
+outputs = "out"
 [[streams]]
 name = "a"
 stages = [{ model = "a" }]
@@ -167,6 +170,7 @@ def scenario_of_files(folder):
     options = {"save_as_external_data": True, "location": "weights", "size_threshold": 0}
     onnx.save(onnx.load(DIGITS), folder / "net" / "model.onnx", **options)
     (folder / "times.txt").write_text("0\n")
+    shutil.copy(DIGITS.parent / "digits_samples.npz", folder / "inputs.npz")
     (folder / "s.toml").write_text(SCENARIO)
     return load_sweep(write(folder, SCENARIOS))[1]
 
@@ -178,6 +182,7 @@ def test_figures_of_a_scenario_are_those_of_its_files(tmp_path):
         return run_sweep(points, Store(tmp_path), jobs=1, told=lambda done, whole, point: ran.append(point))
 
     first = again()
+    assert not (tmp_path / "out").exists(), "points run side by side, and would write the same files"
     assert first[0].get("makespan") and len(ran) == 2 and again() == first and len(ran) == 3
     model = onnx.load(tmp_path / "net" / "model.onnx")
     model.graph.node.append(model.graph.node[-1])
@@ -192,13 +197,13 @@ def test_a_scenario_is_known_by_all_that_it_names(tmp_path):
     (tmp_path / "own.py").write_text("")
     policy = f"{tmp_path / 'own.py'}:Own"
     found = [dependencies_digest(point.scenario, policy, "model")]
-    for name in ("s.toml", "net/model.onnx", "net/weights", "times.txt", "own.py"):
+    for name in ("s.toml", "net/model.onnx", "net/weights", "times.txt", "own.py", "inputs.npz"):
         raw = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(raw + b"#\n" if name.endswith(("py", "toml", "txt")) else raw[:-1] + b"x")
         found.append(dependencies_digest(point.scenario, policy, "model"))
     (tmp_path / "net" / "weights").unlink()
     found.append(dependencies_digest(point.scenario, policy, "model"))
-    assert len(set(found)) == len(found) == 7
+    assert len(set(found)) == len(found) == 8
     other = dependencies_digest(point.scenario, policy, "synthetic")
     (tmp_path / "net" / "model.onnx").unlink()
     assert dependencies_digest(point.scenario, policy, "synthetic") == other  # it runs no models

@@ -1,0 +1,29 @@
+"""Says how a scenario was served."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from caesura.scenario.model_report import ModelReport, model_reports
+from caesura.scenario.outcome import Outcome
+from caesura.scenario.schema import Scenario
+
+
+@dataclass(frozen=True)
+class Served:
+    """Says how a scenario was served: what happened, and the metrics of that. ``result``: as plain data, see
+    :func:`caesura.scenario.reports.report`."""
+
+    scenario: Scenario
+    outcome: Outcome
+    result: dict[str, Any]
+
+    @cached_property
+    def models(self) -> list[ModelReport]:
+        """Return how each model fared, in the order of the scenario."""
+        return model_reports(self.scenario, self.outcome)
+
+    @property
+    def mismatches(self) -> list[str]:
+        """Return a line for each request whose outputs are others than those of its model alone."""
+        return self.outcome.mismatches

@@ -1,0 +1,61 @@
+"""Defines a model of a scenario as it is on a device: its copies, and the samples that requests take in turn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from caesura.lengths import DynamicModel
+from caesura.samples import Input, Sample, samples_of
+from caesura.scenario.file_table import ScenarioError
+from sw.driver import Device, LoadedModel
+from sw.runtime import InputError, RunStats, Session
+
+SAMPLES = 2  #: random inputs of each model, used in turn; of those in files as many run alone first
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """Is a model that is loaded once or more; requests take the ``copies`` in turn, and the ``samples``, or the one
+    ``by_length``. ``engines``: those of all copies."""
+
+    copies: Sequence[LoadedModel | DynamicModel]
+    engines: Sequence[int]
+    samples: Sequence[Sample]
+    by_length: Mapping[int, int]
+
+    def sample_for(self, number: int, length: int | None) -> int:
+        """Return the number of the sample that request ``number`` takes, whose inputs shall have ``length``."""
+        return number % len(self.samples) if length is None or not self.by_length else self.by_length[length]
+
+    def first(self) -> range | Sequence[int]:
+        """Return the numbers of the samples that run alone before anything is served."""
+        return range(len(self.samples)) if self.by_length else range(len(self.samples))[:SAMPLES]
+
+    def loaded(self, sample: int) -> LoadedModel:
+        """Return the model that runs a sample, as it is loaded."""
+        one = self.copies[0]
+        return one if isinstance(one, LoadedModel) else one.loaded_for(self.samples[sample])
+
+    def alone(self, device: Device, sample: int) -> tuple[LoadedModel, Sample, RunStats]:
+        """Run a sample on ``device`` with nothing else; return what ran, its outputs, and how long that took."""
+        loaded = self.loaded(sample)
+        return loaded, *Session(device, loaded).run(self.samples[sample])
+
+    def close(self) -> None:
+        """Compile no more kernels."""
+        for one in self.copies:
+            if isinstance(one, DynamicModel):
+                one.close()
+
+
+def samples_in(
+    name: str, files: Sequence[Path], ports: Sequence[Input], folder: Path, axes: Mapping[str, int] | None = None
+) -> list[Sample]:
+    """Return the samples of all ``files`` that a model names. Raises :class:`ScenarioError`."""
+    try:
+        found = [sample for file in files for sample in samples_of(folder / file, ports, axes=axes)]
+    except InputError as error:
+        raise ScenarioError(f"model {name!r}: inputs: {error}") from None
+    if files and not found:
+        raise ScenarioError(f"model {name!r}: inputs: {', '.join(map(str, files))} hold no sample; name others")
+    return found
