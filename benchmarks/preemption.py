@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import driving, pause_after_arrival
+from benchmarks import certificate_storms, driving, pause_after_arrival
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
 from benchmarks.switches import Interrupted, Urgent, interrupted
@@ -61,6 +61,7 @@ def figures() -> list[Figure]:
         Figure("driving_schedule", Target(67, 67, "units", at_most=True), _driving_schedule),
         Figure("driving", Target(56, 56, "units", at_most=True), _driving),
         *pause_after_arrival.figures(),
+        *certificate_storms.figures(),
     ]
 
 

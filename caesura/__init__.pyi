@@ -8,6 +8,7 @@ from .api import (
     resolve as resolve,
     run as run,
 )
+from .certificate.certificate import Certificate as Certificate, admit as admit
 from .checks import check as check
 from .exports import (
     PRESETS as PRESETS,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
+from caesura.commands.admit import admit
 from caesura.commands.bench import bench
 from caesura.commands.compile import compile
 from caesura.commands.export import disasm, export, verilog
@@ -79,7 +80,7 @@ def options(
 
 
 for command in (
-    quantise, run, compile, info, disasm, sweep, export, verilog, profile, retime, bench, scenario, serve,
+    quantise, run, compile, info, disasm, sweep, export, verilog, profile, retime, bench, scenario, serve, admit,
 ):  # fmt: skip
     app.command()(command)
 

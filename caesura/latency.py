@@ -4,38 +4,28 @@ Every part is a bound of its own, and their sum counts nothing as overlapped: th
 dump runs, is added in full.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.table import Table
 
+from caesura.transfer_programs import dirty_bytes, dump_program, private_sizes
 from caesura.views import table_of
 from hw.contract.bus import LINE_BYTES, HostCosts
 from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.job import COMPLETION, JOB
-from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from hw.image import Image, LiveRange
+from hw.image import Image
 from sim.cost import JOB_START, Others, Rivals, WorstDram, worst_intervals
 from sw.driver import (
     EMPTY_ACCESSES,
-    LV2,
-    LV2_COPY,
     MAX_INSTRUCTIONS,
-    PRIVATE_COPY,
     RECORD_ACCESSES,
     RESET_POLL_CYCLES,
     RING_LOG2,
     SERVE_ACCESSES,
-    STAGE_BYTES,
     SUBMIT_ACCESSES,
-    MemoryId,
-    Program,
-    Spill,
-    StagingBuffer,
     engines_of,
-    row_bytes,
-    save,
 )
 
 _UNREAD = (1 << RING_LOG2) // 2  #: completions nobody has read yet: an interrupt comes every half ring
@@ -102,20 +92,81 @@ def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | 
     memory = WorstDram(params, Rivals(others))
     window = urgent.meta.lv2_bytes if urgent else params.lv2_bytes
     programs = _dumps(image, engines, window, others)
-    jobs = len(engines) + sum(-(-len(program) // MAX_INSTRUCTIONS) for program, _ in programs) if programs else 0
-    code = sum(len(program) for program, _ in programs) * INSN_BYTES
-    lines = -(-COMPLETION.size // LINE_BYTES)
-    serve = costs.interrupt + (SERVE_ACCESSES + 1) * costs.register_access + _UNREAD * lines * costs.memory_line
-    write = -(-JOB.size // LINE_BYTES) * costs.memory_line
-    per_job = 2 * memory.latency + memory.job + JOB_START.worst + memory.completion
+    host = HostPart(costs, memory, len(engines))
     return LatencyBound(
         halt=halt_bound(image) + costs.register_access * len(engines),
-        notice=(len(engines) + 1) * serve + len(engines) * RECORD_ACCESSES * costs.register_access,
-        release=len(engines) * (EMPTY_ACCESSES * costs.register_access + memory.latency + RESET_POLL_CYCLES),
-        prepare=costs.decision + jobs * (write + costs.register_access) + -(-code // LINE_BYTES) * costs.memory_line,
-        dump=jobs * per_job + sum(cycles for _, cycles in programs),
-        start=write + SUBMIT_ACCESSES * costs.register_access + per_job,
+        notice=host.notice,
+        release=host.release,
+        prepare=costs.decision + host.preparing([program for program, _ in programs]),
+        dump=host.queued([program for program, _ in programs]) + sum(cycles for _, cycles in programs),
+        start=host.start,
     )
+
+
+@dataclass(frozen=True)
+class HostPart:
+    """Says what the host's part of a switch takes at the worst, and what jobs take beside their programs. ``memory`` is
+    the DRAM, ``engines`` how many are concerned, ``unread`` how many completions of each may wait to be read."""
+
+    costs: HostCosts
+    memory: WorstDram
+    engines: int
+    unread: int = _UNREAD
+
+    @property
+    def serve(self) -> int:
+        """Return the cycles to serve an interrupt."""
+        lines = -(-COMPLETION.size // LINE_BYTES)
+        accesses = (SERVE_ACCESSES + 1) * self.costs.register_access
+        return self.costs.interrupt + accesses + self.unread * lines * self.costs.memory_line
+
+    @property
+    def notice(self) -> int:
+        """Return the cycles until the driver knows where the engines stand."""
+        return (self.engines + 1) * self.serve + self.engines * RECORD_ACCESSES * self.costs.register_access
+
+    @property
+    def release(self) -> int:
+        """Return the cycles until the engines are emptied."""
+        return self.engines * (EMPTY_ACCESSES * self.costs.register_access + self.memory.latency + RESET_POLL_CYCLES)
+
+    @property
+    def write(self) -> int:
+        """Return the cycles to write a descriptor."""
+        return -(-JOB.size // LINE_BYTES) * self.costs.memory_line
+
+    @property
+    def beginning(self) -> int:
+        """Return the cycles from a doorbell until the first instruction of a job is asked for. The bound on a program
+        has the rest: that instruction, and the completion."""
+        return self.memory.latency + JOB_START.worst
+
+    @property
+    def start(self) -> int:
+        """Return the cycles from when engines are free to the first instruction of a job."""
+        posting = self.write + SUBMIT_ACCESSES * self.costs.register_access
+        return posting + self.beginning + self.memory.latency + self.memory.job
+
+    def preparing(self, programs: Sequence[Sequence[Insn]]) -> int:
+        """Return the cycles to write the programs of a transfer, and descriptors."""
+        code = sum(len(program) for program in programs) * INSN_BYTES
+        jobs = self._jobs(programs)
+        return jobs * (self.write + self.costs.register_access) + -(-code // LINE_BYTES) * self.costs.memory_line
+
+    def queued(self, programs: Sequence[Sequence[Insn]]) -> int:
+        """Return the cycles that the jobs of a transfer take beside their ``programs``."""
+        empty = self.memory.latency + self.memory.job + self.memory.completion
+        return self._jobs(programs) * self.beginning + (self._gates if programs else 0) * empty
+
+    def _jobs(self, programs: Sequence[Sequence[Insn]]) -> int:
+        if not programs:
+            return 0
+        return self._gates + sum(-(-len(program) // MAX_INSTRUCTIONS) for program in programs)
+
+    @property
+    def _gates(self) -> int:
+        """Return the empty jobs that wait for all of a transfer: none where one engine moves everything."""
+        return self.engines if self.memory.params.engines > 1 else 0
 
 
 def _dumps(image: Image, engines: Iterable[int], window: int, others: Others) -> list[tuple[list[Insn], int]]:
@@ -132,34 +183,11 @@ def _dumps(image: Image, engines: Iterable[int], window: int, others: Others) ->
     places = {e: [live for engine, live in known if meta.parts or engine == e] for e in engines}
     result = []
     for lives in places.values():
-        programs = [_dump(params, sizes) for sizes in {_private(live) for live in lives}]
+        programs = [dump_program(params, sizes) for sizes in {private_sizes(live) for live in lives}]
         timed = [(program, worst_intervals(program, params, others).end) for program in programs if program]
         result += [max(timed, key=lambda pair: pair[1])] if timed else []
-    shared = min(window, sum(max((_dirty(live) for live in lives), default=0) for lives in places.values()))
+    shared = min(window, sum(max((dirty_bytes(live) for live in lives), default=0) for lives in places.values()))
     if shared:
-        program = _dump(params, [(Space.LV2, shared)])
+        program = dump_program(params, [(Space.LV2, shared)])
         result.append((program, worst_intervals(program, params, others).end))
     return result
-
-
-def _dirty(live: Iterable[LiveRange]) -> int:
-    return sum(r.size for r in live if r.dirty and r.space == Space.LV2)
-
-
-def _private(live: Iterable[LiveRange]) -> tuple[tuple[Space, int], ...]:
-    """Return memory and bytes of the ranges of LV1 and of accumulators."""
-    return tuple(sorted((r.space, r.size) for r in live if r.dirty and r.space in (Space.LV1, Space.LV0_ACC)))
-
-
-def _dump(params: SocParams, sizes: Iterable[tuple[Space, int]]) -> list[Insn]:
-    """Return the driver's program for pieces of these sizes, wherever they lie."""
-    row = row_bytes(params)
-    lv1, lv2 = StagingBuffer((0, STAGE_BYTES), row), StagingBuffer((0, STAGE_BYTES), row)
-    program = Program(params)
-    for space, size in sizes:
-        memory: MemoryId = (space, 0)
-        most = LV2_COPY if memory == LV2 else PRIVATE_COPY
-        for at in range(0, size, most):
-            save(program, Spill(memory, at, min(most, size - at), at), lv1, lv2)
-    raw = program.encode()
-    return [Insn.decode(raw[i : i + INSN_BYTES]) for i in range(0, len(raw) - INSN_BYTES, INSN_BYTES)]

@@ -4,6 +4,7 @@ from .closed_loop import closed_loops as closed_loops
 from .file_table import ScenarioError as ScenarioError, explained as explained
 from .lengths import LengthRange as LengthRange
 from .machine_choice import hardware_of as hardware_of, on_machine as on_machine
+from .model_images import ModelImages as ModelImages
 from .model_report import ModelReport as ModelReport
 from .model_spec import LayerSpec as LayerSpec, ModelSpec as ModelSpec
 from .outcome import Frame as Frame, LayerRun as LayerRun, Outcome as Outcome

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from caesura.scenario.file_table import Count, FileTable, NotNegative, Positive, ScenarioError
+from caesura.scenario.promises import Sporadic
 
 
 class Periodic(FileTable):
@@ -47,7 +48,7 @@ class TraceSpec(FileTable):
     file: Path | None = None
 
 
-Arrivals = Annotated[Periodic | Poisson | Closed | TraceSpec, Field(discriminator="kind")]
+Arrivals = Annotated[Periodic | Sporadic | Poisson | Closed | TraceSpec, Field(discriminator="kind")]
 
 
 def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
@@ -58,6 +59,8 @@ def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
     match arrivals:
         case Periodic():
             return [arrivals.start + number * arrivals.period for number in range(arrivals.count)]
+        case Sporadic():
+            return sorted(arrivals.due(number) + rng.uniform(0, arrivals.jitter) for number in range(arrivals.count))
         case Poisson():
             gaps = (rng.expovariate(1 / arrivals.interval) for _ in range(arrivals.count))
             return [arrivals.start + time for time in accumulate(gaps)]

@@ -31,7 +31,7 @@ def explained(where: str, error: pydantic.ValidationError) -> str:
     way_out = {
         "missing": f"is missing; add {key.rsplit('.', 1)[-1]} = ...",
         "extra_forbidden": "is not a known key; remove it or correct its spelling (docs/scheduling.md lists all keys)",
-        "union_tag_not_found": "has no kind; add kind = 'periodic', 'poisson', 'closed' or 'trace'",
+        "union_tag_not_found": "has no kind; add kind = 'periodic', 'sporadic', 'poisson', 'closed' or 'trace'",
     }
     told = way_out.get(first["type"], message)
     shown = first["input"] if isinstance(first["input"], str | int | float | bool) else None

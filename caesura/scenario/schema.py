@@ -21,6 +21,7 @@ from caesura.scenario.file_table import (
 )
 from caesura.scenario.lengths import Lengths
 from caesura.scenario.model_spec import ModelSpec
+from caesura.scenario.promises import CertificateSpec, Police
 from sw.runtime import Mechanism
 
 
@@ -102,6 +103,8 @@ class Stream(FileTable):
     priority: int = 0
     deadline: Positive | None = None  #: from arrival to the end of the last stage
     late: Literal["keep", "drop"] = "keep"
+    promise: Literal["hard", "none"] = "none"  #: hard: ``caesura admit`` answers for its deadline
+    police: Police | None = None  #: the rate to which it is held, where its arrivals have none
     lengths: Lengths | None = None
 
     @pydantic.model_validator(mode="after")
@@ -131,6 +134,7 @@ class Scenario(FileTable):
     time_unit: str = "ms"
     seed: int = 0
     machine: MachineSpec = MachineSpec()
+    certificate: CertificateSpec = CertificateSpec()
     models: Annotated[dict[str, ModelSpec], Field(min_length=1)]
     streams: Annotated[list[Stream], Field(min_length=1)]
 

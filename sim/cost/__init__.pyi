@@ -1,5 +1,11 @@
 from .backlog import Counts as Counts, issued as issued
-from .bound import set_bounds as set_bounds, worst_intervals as worst_intervals
+from .body_bound import (
+    completion_cycles as completion_cycles,
+    dram_service as dram_service,
+    stretches as stretches,
+    whole_bodies as whole_bodies,
+)
+from .bound import Bounds as Bounds, set_bounds as set_bounds, worst_intervals as worst_intervals
 from .dram import (
     WorstDram as WorstDram,
     moved as moved,
@@ -21,7 +27,7 @@ from .overheads import (
 )
 from .prediction import Prediction as Prediction, inference as inference
 from .region_time import RegionMember as RegionMember, side_by_side_cycles as side_by_side_cycles
-from .rivals import Others as Others, Rivals as Rivals
+from .rivals import CountedOthers as CountedOthers, Others as Others, Rivals as Rivals
 from .schedule import QueuedTasks as QueuedTasks
 from .shapes import MacShape as MacShape, VecShape as VecShape, essence as essence
 from .units import (

@@ -95,26 +95,26 @@ class WorstDram:
         """Return the cycles of a completion on its way from the job before and of a descriptor of one to come, of every
         engine; and of what other engines store, if that is little."""
         others = self.rivals.others
-        bursts = 2 * (1 + others.engines) * self._completion_bursts
+        bursts = 2 * (1 + others.masters) * self._completion_bursts
         stores = (others.stores or 0) * (self._burst(self._store_beats) + self.params.dram_row_miss)
         return bursts * (self.burst + self.params.dram_row_miss) + stores
 
     @cached_property
     def fetched(self) -> int:
         """Return the cycles of what other engines have fetched ahead, and of what they fetch, if that is known."""
-        return ((self.rivals.fetched or 0) + self.rivals.others.engines * 2 * FETCH_AHEAD) * self._foreign_insn
+        return ((self.rivals.fetched or 0) + self.rivals.others.masters * 2 * FETCH_AHEAD) * self._foreign_insn
 
     @cached_property
     def fetch(self) -> int:
         """Return the cycles between two bursts of the executor's fetch that wait for all others."""
-        others = self.rivals.others.engines
+        others = self.rivals.others.masters
         readers = 3 * (1 + others)
         return int(readers * (2 if self._store_turns else 1) * self.burst * self.slowdown)
 
     @cached_property
     def completion(self) -> int:
         """Return the cycles to write the completion of a job."""
-        turns = self._completion_bursts * (2 * self.rivals.others.engines + 3) * self.burst
+        turns = self._completion_bursts * (2 * self.rivals.others.masters + 3) * self.burst
         return RETIREMENT.worst + int(turns * self.slowdown) + self.params.dram_refresh_cycles + BUS.worst
 
     @cached_property
@@ -135,11 +135,11 @@ class WorstDram:
     def _store_turns(self) -> int:
         """Return how many engines store all the time."""
         others = self.rivals.others
-        return (others.engines if others.stores is None else 0) + (Op.ST2 in self.rivals.ops)
+        return (others.masters if others.stores is None else 0) + (Op.ST2 in self.rivals.ops)
 
     @cached_property
     def _load_turns(self) -> int:
-        return self.rivals.others.engines + (Op.LD2 in self.rivals.ops)
+        return self.rivals.others.masters + (Op.LD2 in self.rivals.ops)
 
     def between(self, op: Op) -> int:
         """Return the cycles other bursts take for each burst of this engine's load or store unit: one of every master
@@ -147,17 +147,17 @@ class WorstDram:
         others = self.rivals.others
         same, other = self._load_turns, self._store_turns
         if self.rivals.fetched is None:
-            same += others.engines
+            same += others.masters
         if op is Op.ST2:
             same, other = other, same
-        prologues = others.engines * -(-self._foreign_insn // others.loads)  # fetched with each load of another engine
+        prologues = others.masters * -(-self._foreign_insn // others.loads)  # fetched with each load of another engine
         return (same - 1 + (same if other else 0)) * self.burst + prologues
 
     @cached_property
     def latency(self) -> int:
         """Return the cycles from a request of an idle client to its first data: all that may be queued before it, but
         :attr:`job`."""
-        p, others = self.params, self.rivals.others.engines
+        p, others = self.params, self.rivals.others.masters
         reads = p.axi_outstanding * self._load_turns + 2 * FETCH_AHEAD // 4 * others
         reads = min(DRAM_QUEUE_BURSTS, reads) + 1
         queue = (2 if self._store_turns else 1) * reads * self.burst
@@ -171,7 +171,7 @@ class WorstDram:
         A row stays open until others come between; a fetch that does is charged for opening it again.
         """
         p, between = self.params, self.between(op)
-        misses = bursts if between else rows
+        misses = bursts if between or self.rivals.others.counted else rows
         own = self._bus(beats) + max(misses * p.dram_row_miss, beats * (held - 1)) + bursts * between
         round_trip = bursts * (p.dram_latency + BUS.worst) // p.axi_outstanding
         return int(max(own, round_trip) * self.slowdown) + 1

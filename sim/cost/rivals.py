@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hw.contract.isa import Insn, Op
 
@@ -17,6 +18,19 @@ class Others:
     fetches: tuple[tuple[int, int], ...] = ()
     loads: int = 1
     store_beats: int | None = None  #: of the longest of ``stores``; None: those of a full burst
+    counted: ClassVar[bool] = False  #: what they do to DRAM is added apart
+
+    @property
+    def masters(self) -> int:
+        """Return how many engines take turns at the DRAM."""
+        return 0 if self.counted else self.engines
+
+
+class CountedOthers(Others):
+    """Is other engines whose time at the DRAM is added in all by whoever asks (``sim.cost.body_bound.dram_service``),
+    rather than burst by burst. They close rows, and use LV2 all the time."""
+
+    counted = True
 
 
 @dataclass(frozen=True)

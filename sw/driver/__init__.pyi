@@ -20,6 +20,8 @@ from .preempt.copies import (
     Program as Program,
     Spill as Spill,
     StagingBuffer as StagingBuffer,
+    load as load,
+    reload as reload,
     save as save,
 )
 from .preempt.halting import RECORD_ACCESSES as RECORD_ACCESSES, HaltRecord as HaltRecord
