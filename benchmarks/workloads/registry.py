@@ -8,10 +8,11 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from benchmarks.workloads import attention, branchy, conv, encoders, gemm, networks, qdq, tables
+from benchmarks.workloads import attention, branchy, conv, encoders, gemm, networks, published, qdq, tables
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.export import float_model
 from benchmarks.workloads.images import image
+from benchmarks.workloads.inception_v3 import inception_v3
 from benchmarks.workloads.layers import Network
 from benchmarks.workloads.quantise import quantise
 
@@ -25,6 +26,25 @@ NETWORKS: dict[str, Callable[[], Network]] = {
     "squeezenet": networks.squeezenet,
     "squeezenet1_0": networks.squeezenet1_0,
     "mobilenetv2": networks.mobilenetv2,
+    "resnet152": networks.resnet152,
+    "vgg16": published.vgg16,
+    "vgg19": published.vgg19,
+    "alexnet": published.alexnet,
+    "googlenet": published.googlenet,
+    "mobilenetv1": published.mobilenetv1,
+    "densenet201": published.densenet201,
+    "inception_v3": inception_v3,
+    "vgg19_small": lambda: published.vgg19(1 / 4, 112, classes=100),
+    "resnet152_small": lambda: networks.resnet152(1 / 4, 112, classes=100),
+    "densenet201_small": lambda: published.densenet201(1 / 4, 112, classes=100),
+    "inception_v3_small": lambda: inception_v3(1 / 4, 149, classes=100),
+    "alexnet_small": lambda: published.alexnet(1 / 4, 112, classes=100),
+    "googlenet_small": lambda: published.googlenet(1 / 4, 112, classes=100),
+    "vgg16_small": lambda: published.vgg16(1 / 4, 112, classes=100),
+    "mobilenetv1_small": lambda: published.mobilenetv1(1 / 4, 112, classes=100),
+    "mobilenetv2_small": lambda: networks.mobilenetv2(1 / 4, 112, classes=100),
+    "resnet50_small": lambda: networks.resnet50(1 / 4, 112, classes=100),
+    "squeezenet_small": lambda: networks.squeezenet(1 / 4, 112, classes=100),
 }
 
 Inputs = dict[str, npt.NDArray]
