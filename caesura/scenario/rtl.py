@@ -13,6 +13,7 @@ from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError
 from caesura.scenario.serving import serve
 from caesura.views.progress import Progress, compiling
 from compiler import CompileError, OpenDimension, Options, UnsupportedModel
+from hw.contract.bus import Progress as CycleCallback
 from hw.contract.params import SocParams
 from hw.image import Image
 from sim import DEFAULT_BACKEND
@@ -20,12 +21,15 @@ from sw.runtime import Mechanism, Situation, choose
 
 __all__ = ["Alone", "RtlRunner"]
 
+OpenDevice = Callable[[SocParams, str, CycleCallback], api.Device]
+
 
 class RtlRunner:
     """Serves scenarios whose models are given as ``onnx`` or ``workload`` on an RTL backend.
 
     Every request's outputs are compared with those of its model run by itself; ``mismatches`` lists what differed in
-    the latest run. Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival.
+    the latest run. Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival;
+    ``open_device``: powers the device on, as ``caesura.open`` does, for what that has no name for.
     """
 
     def __init__(
@@ -33,8 +37,10 @@ class RtlRunner:
         backend: str = DEFAULT_BACKEND,
         rule: Callable[[Situation], Mechanism] = choose,
         progress: Progress | None = None,
+        open_device: OpenDevice | None = None,
     ) -> None:
         self._backend, self._rule, self._progress = backend, rule, progress or Progress()
+        self._open = open_device or _open
         self._images: dict[tuple[Path, SocParams, int, Options, bool], Image] = {}
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
@@ -45,7 +51,7 @@ class RtlRunner:
         params = api.resolve(scenario.machine.preset).replace(**scenario.machine.params)
         images = self._compile(scenario, params, folder)
         self._progress.rest()  # a simulator may be built
-        device = api.open(params, self._backend, progress=self._progress.cycles)
+        device = self._open(params, self._backend, self._progress.cycles)
         try:
             models = {
                 name: [
@@ -128,3 +134,7 @@ def model_file(name: str, model: ModelSpec, folder: Path) -> Path:
     raise ScenarioError(
         f"model {name!r} has only layers with durations, which backend 'synthetic' runs; give onnx or workload"
     )
+
+
+def _open(params: SocParams, backend: str, progress: CycleCallback) -> api.Device:
+    return api.open(params, backend, progress=progress)

@@ -77,7 +77,7 @@ def run_scenario(
         seen(scenario, outcome)
     if trace is not None:
         write_trace(trace, spans(outcome, scenario.time_unit))
-    alone = {stream.name: _alone(runner, scenario, stream, folder) for stream in scenario.streams}
+    alone = {stream.name: alone_time(runner, scenario, stream, folder) for stream in scenario.streams}
     result = report(scenario, policy, backend, outcome, alone)
     if page is not None:
         progress.task(f"writing {page}")
@@ -102,7 +102,7 @@ def _on_machine(scenario: Scenario, params: Path | None, changes: Sequence[str])
     return scenario.model_copy(update={"machine": spec.model_copy(update={"params": fields})})
 
 
-def _alone(runner: Runner, scenario: Scenario, stream: Stream, folder: Path) -> float:
+def alone_time(runner: Runner, scenario: Scenario, stream: Stream, folder: Path) -> float:
     """Return the turnaround of one request of ``stream`` with nothing else on the machine."""
     single = stream.model_copy(update={"arrivals": TraceSpec(kind="trace", times=[0.0])})
     alone = scenario.model_copy(update={"name": f"one request of {stream.name}", "streams": [single]})

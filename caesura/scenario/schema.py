@@ -130,10 +130,10 @@ class Poisson(_Table):
 
 class Closed(_Table):
     """Keeps ``concurrency`` requests at any time: the next arrives when one has ended, or has ended its stage
-    ``after``."""
+    ``after``. Without a ``count`` requests follow until all streams that have one, or times, have ended."""
 
     kind: Literal["closed"]
-    count: Count
+    count: Count | None = None
     concurrency: Count = 1
     think: NotNegative = 0.0  #: time from the end of a request to the arrival of the next
     after: str | None = None
@@ -164,7 +164,7 @@ def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
         case TraceSpec():
             return sorted(arrivals.times if arrivals.file is None else _times_in(folder / arrivals.file))
         case Closed():
-            return [0.0] * min(arrivals.concurrency, arrivals.count)
+            return [0.0] * min(arrivals.concurrency, arrivals.count or MOST)
 
 
 def _times_in(path: Path) -> list[float]:
@@ -229,6 +229,11 @@ class Stream(_Table):
         return self
 
 
+def is_endless(stream: Stream) -> bool:
+    """Return whether requests of ``stream`` follow each other for as long as there are others."""
+    return isinstance(stream.arrivals, Closed) and stream.arrivals.count is None
+
+
 #: Cycles of a unit of time, at a nominal 1 GHz.
 CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -254,7 +259,9 @@ class Scenario(_Table):
                     )
         if len({stream.name for stream in self.streams}) < len(self.streams):
             raise ValueError("two streams have the same name; rename one")
-        count = sum(stream.arrivals.count for stream in self.streams if not isinstance(stream.arrivals, TraceSpec))
+        if all(is_endless(stream) for stream in self.streams):
+            raise ValueError("has only closed loops without a count, which never end; give one of them a count")
+        count = sum(stream.arrivals.count or 0 for stream in self.streams if not isinstance(stream.arrivals, TraceSpec))
         if count > MOST:
             raise ValueError(f"has {count:,} requests, {MOST:,} at most; lower the counts of arrivals")
         waits = self.machine.initial_waits

@@ -3,14 +3,14 @@
 import heapq
 import random
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import simpy
 
 from caesura.scenario.model_executor import ModelExecutor, ModelRun, Process
 from caesura.scenario.outcome import CpuRun, Frame, Outcome
-from caesura.scenario.schema import Closed, Scenario, StageSpec, Stream, times
+from caesura.scenario.schema import MOST, Closed, Scenario, StageSpec, Stream, is_endless, times
 
 
 def serve(scenario: Scenario, executor: ModelExecutor, folder: Path) -> Outcome:
@@ -28,6 +28,7 @@ class _Serving:
         self._free_cpus = list(range(scenario.machine.cpus))
         self._frames: list[Frame] = []
         self._cpu_runs: list[CpuRun] = []
+        self._ending: list[simpy.Process] = []  #: streams that end by themselves
 
     def run(self, folder: Path) -> Outcome:
         streams = []
@@ -35,6 +36,8 @@ class _Serving:
             rng = random.Random(f"{self._scenario.seed} {stream.name}")
             process = self._closed if isinstance(stream.arrivals, Closed) else self._open
             streams.append(self._env.process(process(stream, times(stream.arrivals, rng, folder))))
+            if not is_endless(stream):
+                self._ending.append(streams[-1])
         self._executor.run(self._env.all_of(streams))
         outcome = self._executor.outcome(self._frames)
         outcome.cpu = self._cpu_runs
@@ -51,8 +54,14 @@ class _Serving:
     def _closed(self, stream: Stream, arrivals: list[float]) -> Process:
         """Run one user for each of ``arrivals``; together they send as many requests as the stream has."""
         assert isinstance(stream.arrivals, Closed)
-        later = iter(range(stream.arrivals.count - len(arrivals)))
+        count = MOST if stream.arrivals.count is None else stream.arrivals.count
+        numbers = iter(range(count - len(arrivals)))
+        later = takewhile(lambda number: self._others_wait(), numbers) if is_endless(stream) else numbers
         yield self._env.all_of([self._env.process(self._user(stream, later, at)) for at in arrivals])
+
+    def _others_wait(self) -> bool:
+        """Return whether a stream that ends by itself has not ended."""
+        return any(stream.is_alive for stream in self._ending)
 
     def _user(self, stream: Stream, later: Iterator[int], arrival: float) -> Process:
         """Send one request after the other from ``arrival`` on, while there are some left to be sent ``later``."""
