@@ -26,6 +26,9 @@ NETWORKS: dict[str, Callable[[], Network]] = {
     "squeezenet": networks.squeezenet,
     "squeezenet1_0": networks.squeezenet1_0,
     "mobilenetv2": networks.mobilenetv2,
+}
+#: Those that published loads of several tenants name, and narrow ones of small images.
+LOAD_NETWORKS: dict[str, Callable[[], Network]] = {
     "resnet152": networks.resnet152,
     "vgg16": published.vgg16,
     "vgg19": published.vgg19,
@@ -61,6 +64,7 @@ def names() -> list[str]:
     return [
         *NETWORKS,
         *branchy.NETWORKS,
+        *LOAD_NETWORKS,
         *encoders.ENCODERS,
         *(product.name for product in tables.GEMMS),
         *(case.conv.name for case in cases),
@@ -108,6 +112,8 @@ def _find(name: str) -> Network | encoders.Encoder | attention.Attention | gemm.
         return NETWORKS[name]()
     if name in branchy.NETWORKS:
         return branchy.NETWORKS[name]()
+    if name in LOAD_NETWORKS:
+        return LOAD_NETWORKS[name]()
     layer = encoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
     if layer is None:
         raise UnknownWorkload(_unknown(name))
@@ -127,7 +133,11 @@ def _layer_model(layer: attention.Attention | gemm.Gemm | conv.ConvShape) -> onn
 
 def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}" if near else f"networks are {', '.join([*NETWORKS, *branchy.NETWORKS])}"
+    hint = (
+        f"did you mean {' or '.join(near)}"
+        if near
+        else f"networks are {', '.join([*NETWORKS, *branchy.NETWORKS, *LOAD_NETWORKS])}"
+    )
     return (
         f"no workload {name!r}; {hint}; "
         "layers are gemm_MxKxN and conv_CINxHxW_COUT_kKERNEL_sSTRIDE_pPAD[_gGROUPS], "
