@@ -6,6 +6,7 @@ BENCHES = (
     "preemption",
     "simspeed",
     "scheduling",
+    "loads",
     "accuracy",
     "modelspeed",
     "order",

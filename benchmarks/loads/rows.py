@@ -1,0 +1,149 @@
+"""Rows of ``caesura bench loads``: what tenants of published loads get of the machine.
+
+Small rows have the networks narrow and their images small; ``whole_`` rows have them as published, and take long. On
+the fast model without data, but for the row that compares it with the RTL.
+"""
+
+from functools import cache, partial
+from statistics import mean
+from typing import Any
+
+from benchmarks.figures import Figure, Measured, Target
+from benchmarks.lab import Lab
+from benchmarks.loads import disb, interval, mixes, xrbench
+from benchmarks.loads.load import Load, Published
+from benchmarks.loads.serving import Served, Server
+from hw.contract.params import SocParams
+
+URGENT = Target(1.05, 1.02, "x", at_most=True)
+KEPT = Target(90, 95)
+REQUESTS = {"disb_a": 20, "disb_b": 20, "disb_c": 12, "disb_d": 4, "disb_e": 4, "disb_real": 12}
+WHOLE_REQUESTS = 100
+#: Loads in which urgent requests also wait for each other: compared with the same ones without best-effort tenants.
+CROWDED = ("disb_d", "disb_e", "disb_real")
+FRAMES = 12  #: of the tenant with the highest rate of XRBench
+MIXES = 4  #: of PREMA, in small rows
+ALL_MIXES = 25
+MOCA_REQUESTS = 4
+
+
+def figures() -> list[Figure]:
+    """Return all rows, in the order of the report."""
+    rows = [Figure(f"{load.name}_urgent_p99", URGENT, partial(_urgent, load=load)) for load in disb.loads()]
+    rows += [Figure(f"{load.name}_others_keep", KEPT, partial(_kept, load=load)) for load in disb.loads()]
+    late = Target(5, 0, "%", at_most=True)
+    rows += [Figure(f"{load.name}_late", late, partial(_late, load=load)) for load in xrbench.loads()]
+    rows += [
+        Figure(f"prema_{what}", Target(1.0, aim, "x"), partial(_prema, what=what))
+        for what, aim in mixes.PREMA.figures.items()
+    ]
+    rows += [
+        Figure(f"moca_{what}", Target(1.0, aim, "x"), partial(_moca, what=what))
+        for what, aim in mixes.MOCA.figures.items()
+    ]
+    rows.append(Figure("rtl_interval_error", Target(1.0, 0.5, "%", at_most=True), interval.measure))
+    rows += [
+        Figure(f"whole_{load.name}_urgent_p99", URGENT, partial(_urgent, load=load, whole=True), optional=True)
+        for load in disb.loads()
+    ]
+    return rows
+
+
+@cache
+def _server(params: SocParams, whole: bool) -> Server:
+    return Server(params, whole=whole)
+
+
+@cache
+def _alone(params: SocParams, whole: bool, name: str) -> dict[str, float]:
+    return _server(params, whole).alone(_loads()[name])
+
+
+@cache
+def _served(params: SocParams, whole: bool, name: str, requests: int, undisturbed: bool = False) -> Served:
+    load, alone = _loads()[name], _alone(params, whole, name)
+    return _server(params, whole).serve(load, alone, requests, undisturbed=undisturbed)
+
+
+def _loads() -> dict[str, Load]:
+    return {load.name: load for load in (*disb.loads(), *xrbench.loads())}
+
+
+def _disb(lab: Lab, load: Load, whole: bool, undisturbed: bool = False) -> Served:
+    requests = WHOLE_REQUESTS if whole else REQUESTS[load.name]
+    return _served(lab.params, whole, load.name, requests, undisturbed)
+
+
+def _urgent(lab: Lab, load: Load, whole: bool = False) -> Measured:
+    """Return the 99th percentile of what urgent requests take, over what they take alone; in a crowd, over the same
+    percentile without tenants of no claim."""
+    served = _disb(lab, load, whole)
+    value, detail = served.against_alone(99), served.to_dict()
+    if load.name in CROWDED:
+        undisturbed = _disb(lab, load, whole, undisturbed=True).against_alone(99)
+        detail["urgent_p99_against_alone_without_others"] = round(undisturbed, 4)
+        value /= undisturbed
+    return Measured(value, True, detail)
+
+
+def _kept(lab: Lab, load: Load) -> Measured:
+    """Return how much of the time that urgent requests leave the others use."""
+    served = _disb(lab, load, whole=False)
+    return Measured(served.kept, True, served.to_dict())
+
+
+def _late(lab: Lab, load: Load) -> Measured:
+    """Return the share of frames that ended after their period."""
+    served = _served(lab.params, False, load.name, FRAMES)
+    return Measured(100 * served.figures["sla_violation_rate"], True, served.to_dict())
+
+
+_Gains = dict[str, float]
+
+
+def _prema(lab: Lab, what: str) -> Measured:
+    found = _prema_gains(lab.params)
+    return Measured(found[what], True, {**_told(found, mixes.PREMA), "mixes": MIXES})
+
+
+def _moca(lab: Lab, what: str) -> Measured:
+    found = _moca_gains(lab.params)
+    return Measured(found[what], True, _told(found, mixes.MOCA))
+
+
+def _told(gains: _Gains, published: Published) -> dict[str, Any]:
+    return {"gains": {name: round(value, 3) for name, value in gains.items()}, "published": published.to_dict()}
+
+
+@cache
+def _prema_gains(params: SocParams) -> _Gains:
+    return _mean_gains(params, [mixes.prema(mix) for mix in range(MIXES)], 1)
+
+
+@cache
+def _moca_gains(params: SocParams) -> _Gains:
+    loads = [mixes.moca(letter, service) for letter in mixes.MOCA_SETS for service in mixes.MOCA_SERVICE]
+    return _mean_gains(params, loads, MOCA_REQUESTS)
+
+
+def _mean_gains(params: SocParams, loads: list[Load], requests: int) -> _Gains:
+    gains = [_gains(params, load, requests) for load in loads]
+    return {name: mean(one[name] for one in gains) for name in gains[0]}
+
+
+def _gains(params: SocParams, load: Load, requests: int) -> _Gains:
+    """Return the gains over first come, first served without preemption. ``sla``: of requests that were in time."""
+    server = _server(params, False)
+    alone = server.alone(load)
+    ours = server.serve(load, alone, requests).figures
+    theirs = server.serve(load, alone, requests, preemptive=False, policy="fcfs").figures
+    return {
+        "antt": theirs["antt"] / ours["antt"],
+        "stp": ours["stp"] / theirs["stp"],
+        "fairness": ours["fairness"] / theirs["fairness"],
+        "sla": _in_time(ours) / max(_in_time(theirs), 1 / theirs["requests"]),
+    }
+
+
+def _in_time(found: dict[str, Any]) -> float:
+    return 1 - float(found["sla_violation_rate"])
