@@ -8,6 +8,7 @@ from benchmarks.loads.load import Bursts, Every, Load, Loop, Pattern, Published,
 NETWORKS = ("vgg19", "resnet152", "densenet201", "inception_v3", "distilbert")
 #: Milliseconds of a request alone on its GPU under TensorRT, of the real-time clients of workload D.
 ALONE = {"vgg19": 2.786, "resnet152": 4.192, "densenet201": 7.489, "inception_v3": 2.921, "distilbert": 1.190}
+SLACK = 4.0  #: times alone after which a request is late, where there are deadlines
 FIFTH = 50.0  #: milliseconds between 20 requests a second
 #: The published trace lasts 38 s: these have its mean rates, bursts and doublings, not its very times.
 TRACE: dict[str, Pattern] = {
@@ -36,6 +37,14 @@ def loads() -> list[Load]:
         _load("e", [*(_urgent(name, Every(FIFTH, random=True)) for name in NETWORKS), *others], 26.812, 23.097),
         _load("real", [*(_urgent(name, TRACE[name]) for name in NETWORKS), *others], 27.026, 23.254),
     ]
+
+
+def for_devices(count: int) -> Load:
+    """Return the real-time clients of E, each with a deadline, at rates that demand 90 % of ``count`` devices: fewer
+    cannot serve all in time."""
+    tenants = [Tenant(f"{name}_rt", (name,), Every(FIFTH, random=True), slack=SLACK) for name in NETWORKS]
+    published = Published("DISB", {}, "rates are ours, and so are the deadlines", checked=True)
+    return Load(f"disb_for_{count}", tuple(tenants), published, demand=0.9 * count, policy="deadline")
 
 
 def _load(name: str, tenants: Sequence[Tenant], latency: float, increase: float) -> Load:

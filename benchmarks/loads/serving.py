@@ -10,7 +10,7 @@ from typing import Any
 import caesura
 from benchmarks.loads import building
 from benchmarks.loads.load import Load
-from caesura.scenario import Frame, LayerRun, Outcome, Policies, RtlRunner, Scenario, report
+from caesura.scenario import Frame, LayerRun, Outcome, Policies, RtlRunner, Scenario, alone_time, report
 from hw.contract.bus import Progress
 from hw.contract.params import MIB, SocParams
 from sim.model import ModelBus
@@ -64,9 +64,16 @@ class Served:
         names = {tenant.name for tenant in self.load.tenants if tenant.priority > lowest}
         return [frame for frame in self.outcome.frames if frame.stream in names]
 
-    def against_alone(self, percent: float) -> float:
-        """Return a percentile of what urgent requests take, as a multiple of what they take alone."""
-        return metrics.percentile([frame.turnaround / self.alone[frame.stream] for frame in self.urgent], percent)
+    def against_alone(self, percent: float, alone: Mapping[str, float] | None = None) -> float:
+        """Return a percentile of what urgent requests take, as a multiple of what they take ``alone``: by default of
+        what the same image takes."""
+        alone = self.alone if alone is None else alone
+        return metrics.percentile([frame.turnaround / alone[frame.stream] for frame in self.urgent], percent)
+
+    @property
+    def in_time(self) -> int:
+        """Return how many requests ended by their deadlines; those without one count."""
+        return sum(frame.deadline is None or frame.end <= frame.deadline for frame in self.outcome.frames)
 
     def late_start(self, percent: float) -> float:
         """Return a percentile of the cycles from the arrival of an urgent request to its first layer's start."""
@@ -123,7 +130,7 @@ class Served:
         }
         if self.urgent:
             detail["urgent_requests"] = len(self.urgent)
-            detail["urgent_against_alone"] = {f"p{p}": round(self.against_alone(p), 4) for p in PERCENTILES}
+            detail["urgent_against_same_image_alone"] = {f"p{p}": round(self.against_alone(p), 4) for p in PERCENTILES}
             detail["urgent_start_cycles"] = {f"p{p}": round(self.late_start(p)) for p in PERCENTILES}
             if len(self.urgent) < len(self.outcome.frames):
                 detail["others_keep_percent"] = round(self.kept, 2)
@@ -149,6 +156,14 @@ class Server:
         single = building.one_by_one(load, machine(self.params, whole=self.whole), whole=self.whole)
         outcome = self.runner.run(single, Policies.named("fcfs"), HERE)
         return {frame.stream: frame.turnaround for frame in outcome.frames}
+
+    def alone_on_the_machine(self, load: Load) -> dict[str, float]:
+        """Return the cycles of a request of each urgent tenant with nobody else on the device, whose image has all of
+        LV2."""
+        lowest = min(tenant.priority for tenant in load.tenants)
+        single = building.one_by_one(load, machine(self.params, whole=self.whole), whole=self.whole)
+        urgent = {tenant.name for tenant in load.tenants if tenant.priority > lowest}
+        return {s.name: alone_time(self.runner, single, s, HERE) for s in single.streams if s.name in urgent}
 
     def serve(
         self, load: Load, alone: Mapping[str, float], requests: int, *, preemptive: bool = True,

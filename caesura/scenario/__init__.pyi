@@ -3,7 +3,7 @@ from .outcome_chart import MARGIN as MARGIN, Bar as Bar, chart as chart
 from .policies import Policies as Policies
 from .reports import report as report, to_table as to_table
 from .rtl import Alone as Alone, RtlRunner as RtlRunner
-from .runner import RUNNERS as RUNNERS, Runner as Runner, run_scenario as run_scenario
+from .runner import RUNNERS as RUNNERS, Runner as Runner, alone_time as alone_time, run_scenario as run_scenario
 from .schema import (
     Scenario as Scenario,
     ScenarioError as ScenarioError,

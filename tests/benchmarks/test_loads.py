@@ -63,6 +63,19 @@ def test_disb_has_the_clients_of_its_files():
     )
 
 
+def test_a_load_for_two_devices_demands_more_than_one_has():
+    load = disb.for_devices(2)
+    stretched = load.dilation(disb.ALONE)
+    assert load.demanded(disb.ALONE) / stretched == pytest.approx(1.8)
+    assert all(stream.deadline == disb.SLACK * MS for stream in built(load).streams)
+    frames = [
+        Frame("vgg19_rt", 0, 0, 5.0, end=5.0),
+        Frame("vgg19_rt", 1, 0, 5.0, end=6.0),
+        Frame("vgg19_rt", 2, 0, end=9),
+    ]
+    assert served(frames, []).in_time == 2
+
+
 def test_the_trace_has_bursts():
     load = disb.loads()[5]
     streams = {stream.name: stream for stream in built(load, requests=40).streams}
