@@ -70,6 +70,10 @@ class Served:
         alone = self.alone if alone is None else alone
         return metrics.percentile([frame.turnaround / alone[frame.stream] for frame in self.urgent], percent)
 
+    def cycles(self, percent: float) -> float:
+        """Return a percentile of the cycles from the arrival of an urgent request to its end."""
+        return metrics.percentile([frame.turnaround for frame in self.urgent], percent)
+
     @property
     def in_time(self) -> int:
         """Return how many requests ended by their deadlines; those without one count."""
