@@ -18,7 +18,7 @@ from hw.contract.params import SocParams
 URGENT = Target(1.05, 1.02, "x", at_most=True)
 KEPT = Target(90, 95)
 REQUESTS = {"disb_a": 20, "disb_b": 20, "disb_c": 12, "disb_d": 4, "disb_e": 4, "disb_real": 12}
-WHOLE_REQUESTS = 100
+WHOLE_REQUESTS = 20
 #: Loads in which urgent requests also wait for each other: compared with the same ones without best-effort tenants.
 CROWDED = ("disb_d", "disb_e", "disb_real")
 FULL = ("disb_b",)  #: loads in which urgent requests leave nothing to others
