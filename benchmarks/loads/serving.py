@@ -9,7 +9,7 @@ from typing import Any
 
 import caesura
 from benchmarks.loads import building
-from benchmarks.loads.load import Load
+from benchmarks.loads.load import Load, Loop
 from caesura.scenario import Frame, LayerRun, Outcome, Policies, RtlRunner, Scenario, alone_time, report
 from hw.contract.bus import Progress
 from hw.contract.params import MIB, SocParams
@@ -136,7 +136,9 @@ class Served:
             detail["urgent_requests"] = len(self.urgent)
             detail["urgent_against_same_image_alone"] = {f"p{p}": round(self.against_alone(p), 4) for p in PERCENTILES}
             detail["urgent_start_cycles"] = {f"p{p}": round(self.late_start(p)) for p in PERCENTILES}
-            if len(self.urgent) < len(self.outcome.frames):
+            if Loop() in [tenant.pattern for tenant in self.load.tenants] and len(self.urgent) < len(
+                self.outcome.frames
+            ):
                 detail["others_keep_percent"] = round(self.kept, 2)
         return {**detail, "published": self.load.published.to_dict()}
 
