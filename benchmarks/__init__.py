@@ -7,6 +7,7 @@ BENCHES = (
     "simspeed",
     "scheduling",
     "tenants",
+    "loads",
     "accuracy",
     "modelspeed",
     "order",

@@ -46,6 +46,7 @@ PLAN = (
     PlannedBench("modelspeed", "modelspeed", "base", "model", timed=("*",)),
     PlannedBench("scheduling", "scheduling", "base", timed=("decision_*", "placement_*", "requests_at_once")),
     PlannedBench("tenants", "tenants", "base"),
+    PlannedBench("loads", "loads", "base", without=("whole_*",)),
     PlannedBench("simspeed", "simspeed", "base", timed=("*",)),
     PlannedBench("trust", "trust", "trust", module="trust.plain_runs"),
     PlannedBench("accuracy", "accuracy", "base"),

@@ -70,4 +70,4 @@ def demand(scenario: Scenario) -> tuple[list[float], list[float]]:
 
 
 def _count(arrivals: Any) -> int:
-    return len(arrivals.times) if arrivals.kind == "trace" else arrivals.count
+    return len(arrivals.times) if arrivals.kind == "trace" else arrivals.count or 0

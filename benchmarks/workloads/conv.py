@@ -74,6 +74,8 @@ def of_layer(layer: NetworkLayer) -> ConvShape:
     """Return the convolution of a network's layer."""
     if layer.kind is not Kind.CONV:
         raise ValueError(f"{layer.name} is a {layer.kind.value}, not a convolution")
+    if isinstance(layer.kernel, tuple):
+        raise ValueError(f"{layer.name} has a {layer.kernel[0]}x{layer.kernel[1]} kernel, which is not square")
     cin, height, width = layer.in_shape
     return ConvShape(cin, height, width, layer.out_shape[0], layer.kernel, layer.stride, layer.pads[0], layer.groups)
 

@@ -67,6 +67,7 @@ ENCODERS: dict[str, Encoder] = {
     encoder.name: encoder
     for encoder in (
         Encoder("bert_base", length=128, width=768, heads=12, hidden=3072, layers=12),
+        Encoder("distilbert", length=256, width=768, heads=12, hidden=3072, layers=6),
         Encoder("bert_tiny", length=128, width=128, heads=2, hidden=512, layers=2),
         Encoder("vit_tiny", 197, width=192, heads=3, hidden=768, layers=12, norm_first=True, classified=True),
         Encoder("vit_tiny_patches", 197, 192, 3, 768, 12, norm_first=True, classified=True, features=768),

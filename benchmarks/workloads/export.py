@@ -94,7 +94,7 @@ def _shuffle_shapes(layer: NetworkLayer) -> list[onnx.TensorProto]:
 
 def _attributes(layer: NetworkLayer) -> dict:
     window = {
-        "kernel_shape": [layer.kernel] * 2,
+        "kernel_shape": list(layer.window),
         "strides": [layer.stride] * 2,
         "pads": list(layer.pads),
     }
@@ -103,6 +103,8 @@ def _attributes(layer: NetworkLayer) -> dict:
             return {**window, "group": layer.groups}
         case Kind.MAX_POOL:
             return window
+        case Kind.AVERAGE_POOL:
+            return {**window, "count_include_pad": 1}
         case Kind.CONCAT | Kind.FLATTEN:
             return {"axis": 1}
         case Kind.GEMM:

@@ -1,10 +1,12 @@
 """A network as a list of layers with shapes: what MAC counts, layer tables and the ONNX export are derived from."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
 Shape = tuple[int, ...]  #: of one sample: (channels, height, width), or (features,) after ``flatten``
+Window = int | tuple[int, int]  #: height and width of a kernel, or what is on both sides of them; one number if equal
 
 
 class Kind(Enum):
@@ -15,6 +17,7 @@ class Kind(Enum):
     ADD = "Add"
     CONCAT = "Concat"
     MAX_POOL = "MaxPool"
+    AVERAGE_POOL = "AveragePool"  #: padding counts as zeros
     GLOBAL_AVERAGE_POOL = "GlobalAveragePool"
     FLATTEN = "Flatten"
     SHUFFLE = "Transpose"  #: of channels, between two reshapes
@@ -41,7 +44,7 @@ class NetworkLayer:
     sources: tuple[str, ...]
     in_shape: Shape
     out_shape: Shape
-    kernel: int = 1
+    kernel: Window = 1
     stride: int = 1
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     groups: int = 1
@@ -49,10 +52,15 @@ class NetworkLayer:
     residual: bool = False
 
     @property
+    def window(self) -> tuple[int, int]:
+        """Return height and width of the kernel."""
+        return both(self.kernel)
+
+    @property
     def weight_shape(self) -> Shape:
         """Shape of the weights as ONNX has them: (cout, cin / groups, k, k), or (n, k) of a Gemm; () without any."""
         if self.kind is Kind.CONV:
-            return (self.out_shape[0], self.in_shape[0] // self.groups, self.kernel, self.kernel)
+            return (self.out_shape[0], self.in_shape[0] // self.groups, *self.window)
         return (self.out_shape[0], self.in_shape[0]) if self.kind is Kind.GEMM else ()
 
     @property
@@ -106,17 +114,22 @@ class Network:
         name: str,
         source: str,
         cout: int,
-        kernel: int = 1,
+        kernel: Window = 1,
         stride: int = 1,
-        pad: int = 0,
+        pad: Window = 0,
         groups: int = 1,
         activation: Activation = Activation.RELU,
         residual: bool = False,
     ) -> str:
-        """Convolution with the same padding on all four sides."""
-        _, height, width = self._shapes[source]
-        out = (cout, *(windows(size + 2 * pad, kernel, stride) for size in (height, width)))
-        return self._append(name, Kind.CONV, (source,), out, kernel, stride, (pad,) * 4, groups, activation, residual)
+        """Convolution with the same padding above and below, and on the left and on the right."""
+        out = (cout, *self._slid(source, kernel, stride, pad))
+        pads = (*both(pad), *both(pad))
+        return self._append(name, Kind.CONV, (source,), out, kernel, stride, pads, groups, activation, residual)
+
+    def average_pool(self, name: str, source: str, kernel: int, stride: int, pad: int = 0) -> str:
+        """Return the mean over windows, in which padding counts as zeros."""
+        out = (self.channels(source), *self._slid(source, kernel, stride, pad))
+        return self._append(name, Kind.AVERAGE_POOL, (source,), out, kernel, stride, (pad,) * 4)
 
     def max_pool(self, name: str, source: str, kernel: int, stride: int, pad: int = 0, ceil: bool = False) -> str:
         """Maximum over windows. With ``ceil`` a last window may stand over the lower or right edge: explicit pads."""
@@ -150,9 +163,14 @@ class Network:
         """Return all of a sample's values in one dimension."""
         return self._append(name, Kind.FLATTEN, (source,), (math.prod(self._shapes[source]),))
 
-    def gemm(self, name: str, source: str, features: int) -> str:
+    def gemm(self, name: str, source: str, features: int, activation: Activation = Activation.NONE) -> str:
         """Fully connected layer of a flat tensor."""
-        return self._append(name, Kind.GEMM, (source,), (features,))
+        return self._append(name, Kind.GEMM, (source,), (features,), activation=activation)
+
+    def _slid(self, source: str, kernel: Window, stride: int, pad: Window) -> Iterator[int]:
+        """Yield how many windows there are in height and in width."""
+        for size, length, beside in zip(self._shapes[source][1:], both(kernel), both(pad), strict=True):
+            yield windows(size + 2 * beside, length, stride)
 
     def _append(
         self,
@@ -160,7 +178,7 @@ class Network:
         kind: Kind,
         sources: tuple[str, ...],
         out_shape: Shape,
-        kernel: int = 1,
+        kernel: Window = 1,
         stride: int = 1,
         pads: tuple[int, int, int, int] = (0, 0, 0, 0),
         groups: int = 1,
@@ -178,3 +196,8 @@ class Network:
 def windows(size: int, kernel: int, stride: int) -> int:
     """Return windows of ``kernel`` that fit into ``size`` (padding included), ``stride`` apart."""
     return (size - kernel) // stride + 1
+
+
+def both(value: Window) -> tuple[int, int]:
+    """Return what ``value`` says of height and of width."""
+    return (value, value) if isinstance(value, int) else value

@@ -1,12 +1,13 @@
 """Topologies of the networks, from compact tables. ``width`` scales the channels and ``size`` the image, for tests.
 
-ResNet-50 is version 1.5: the stride of a bottleneck sits on its 3×3 convolution, not on its first 1×1.
+ResNets are version 1.5: the stride of a bottleneck sits on its 3×3 convolution, not on its first 1×1.
 """
 
 from benchmarks.workloads.layers import Activation, Network
 
 # (width of the bottleneck, blocks, stride of the first block)
 RESNET50_STAGES = [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)]
+RESNET152_STAGES = [(64, 3, 1), (128, 8, 2), (256, 36, 2), (512, 3, 2)]
 RESNET_EXPANSION = 4
 
 # (expansion, output channels, blocks, stride of the first block)
@@ -30,10 +31,19 @@ SQUEEZENET_1_1 = (64, 3), [POOL, (16, 64), (16, 64), POOL, (32, 128), (32, 128),
 
 def resnet50(width: float = 1.0, size: int = 224, classes: int = 1000) -> Network:
     """ResNet-50 v1.5 without softmax."""
-    net = Network("resnet50", (3, size, size))
+    return _resnet("resnet50", RESNET50_STAGES, width, size, classes)
+
+
+def resnet152(width: float = 1.0, size: int = 224, classes: int = 1000) -> Network:
+    """ResNet-152 v1.5 without softmax."""
+    return _resnet("resnet152", RESNET152_STAGES, width, size, classes)
+
+
+def _resnet(name: str, stages: list[tuple[int, int, int]], width: float, size: int, classes: int) -> Network:
+    net = Network(name, (3, size, size))
     x = net.conv("conv1", net.input, _scaled(64, width), 7, stride=2, pad=3)
     x = net.max_pool("pool1", x, 3, stride=2, pad=1)
-    for stage, (channels, blocks, stride) in enumerate(RESNET50_STAGES, start=1):
+    for stage, (channels, blocks, stride) in enumerate(stages, start=1):
         for block in range(1, blocks + 1):
             x = _bottleneck(net, f"layer{stage}.{block}", x, _scaled(channels, width), stride if block == 1 else 1)
     x = net.flatten("flat", net.global_average_pool("pool2", x))

@@ -8,10 +8,11 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from benchmarks.workloads import attention, branchy, conv, encoders, gemm, networks, qdq, tables
+from benchmarks.workloads import attention, branchy, conv, encoders, gemm, networks, published, qdq, tables
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.export import float_model
 from benchmarks.workloads.images import image
+from benchmarks.workloads.inception_v3 import inception_v3
 from benchmarks.workloads.layers import Network
 from benchmarks.workloads.quantise import quantise
 
@@ -25,6 +26,28 @@ NETWORKS: dict[str, Callable[[], Network]] = {
     "squeezenet": networks.squeezenet,
     "squeezenet1_0": networks.squeezenet1_0,
     "mobilenetv2": networks.mobilenetv2,
+}
+#: Those that published loads of several tenants name, and narrow ones of small images.
+LOAD_NETWORKS: dict[str, Callable[[], Network]] = {
+    "resnet152": networks.resnet152,
+    "vgg16": published.vgg16,
+    "vgg19": published.vgg19,
+    "alexnet": published.alexnet,
+    "googlenet": published.googlenet,
+    "mobilenetv1": published.mobilenetv1,
+    "densenet201": published.densenet201,
+    "inception_v3": inception_v3,
+    "vgg19_small": lambda: published.vgg19(1 / 4, 112, classes=100),
+    "resnet152_small": lambda: networks.resnet152(1 / 4, 112, classes=100),
+    "densenet201_small": lambda: published.densenet201(1 / 4, 112, classes=100),
+    "inception_v3_small": lambda: inception_v3(1 / 4, 149, classes=100),
+    "alexnet_small": lambda: published.alexnet(1 / 4, 112, classes=100),
+    "googlenet_small": lambda: published.googlenet(1 / 4, 112, classes=100),
+    "vgg16_small": lambda: published.vgg16(1 / 4, 112, classes=100),
+    "mobilenetv1_small": lambda: published.mobilenetv1(1 / 4, 112, classes=100),
+    "mobilenetv2_small": lambda: networks.mobilenetv2(1 / 4, 112, classes=100),
+    "resnet50_small": lambda: networks.resnet50(1 / 4, 112, classes=100),
+    "squeezenet_small": lambda: networks.squeezenet(1 / 4, 112, classes=100),
 }
 
 Inputs = dict[str, npt.NDArray]
@@ -41,6 +64,7 @@ def names() -> list[str]:
     return [
         *NETWORKS,
         *branchy.NETWORKS,
+        *LOAD_NETWORKS,
         *encoders.ENCODERS,
         *(product.name for product in tables.GEMMS),
         *(case.conv.name for case in cases),
@@ -88,6 +112,8 @@ def _find(name: str) -> Network | encoders.Encoder | attention.Attention | gemm.
         return NETWORKS[name]()
     if name in branchy.NETWORKS:
         return branchy.NETWORKS[name]()
+    if name in LOAD_NETWORKS:
+        return LOAD_NETWORKS[name]()
     layer = encoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
     if layer is None:
         raise UnknownWorkload(_unknown(name))
@@ -107,7 +133,11 @@ def _layer_model(layer: attention.Attention | gemm.Gemm | conv.ConvShape) -> onn
 
 def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}" if near else f"networks are {', '.join([*NETWORKS, *branchy.NETWORKS])}"
+    hint = (
+        f"did you mean {' or '.join(near)}"
+        if near
+        else f"networks are {', '.join([*NETWORKS, *branchy.NETWORKS, *LOAD_NETWORKS])}"
+    )
     return (
         f"no workload {name!r}; {hint}; "
         "layers are gemm_MxKxN and conv_CINxHxW_COUT_kKERNEL_sSTRIDE_pPAD[_gGROUPS], "

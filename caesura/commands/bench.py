@@ -49,8 +49,8 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels, attention, "
-            "trust; all (with --record); stale: recorded figures that may no longer hold"
+            help="utilisation, simspeed, preemption, scheduling, loads, accuracy, modelspeed, order, kernels, "
+            "attention, trust; all (with --record); stale: recorded figures that may no longer hold"
         ),
     ],
     preset: Preset = None,

@@ -1,3 +1,4 @@
+from .alone import times_alone as times_alone
 from .arrivals import Closed as Closed, Periodic as Periodic, Poisson as Poisson, TraceSpec as TraceSpec
 from .backends import RUNNERS as RUNNERS
 from .closed_loop import closed_loops as closed_loops

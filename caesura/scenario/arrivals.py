@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from caesura.scenario.file_table import Count, FileTable, NotNegative, Positive, ScenarioError
+from caesura.scenario.file_table import MOST, Count, FileTable, NotNegative, Positive, ScenarioError
 from caesura.scenario.promises import Sporadic
 
 
@@ -31,10 +31,10 @@ class Poisson(FileTable):
 
 class Closed(FileTable):
     """Keeps ``concurrency`` requests at any time: the next arrives when one has ended, or has ended its stage
-    ``after``."""
+    ``after``. Without a ``count`` requests follow until all streams that have one, or times, have ended."""
 
     kind: Literal["closed"]
-    count: Count
+    count: Count | None = None
     concurrency: Count = 1
     think: NotNegative = 0.0  #: time from the end of a request to the arrival of the next
     after: str | None = None
@@ -67,12 +67,12 @@ def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
         case TraceSpec():
             return sorted(arrivals.times if arrivals.file is None else _times_in(folder / arrivals.file))
         case Closed():
-            return [0.0] * min(arrivals.concurrency, arrivals.count)
+            return [0.0] * min(arrivals.concurrency, arrivals.count or MOST)
 
 
 def request_count(arrivals: Arrivals, folder: Path) -> int:
-    """Return how many requests arrive in all. Raises as :func:`times`."""
-    return len(times(arrivals, random.Random(), folder)) if isinstance(arrivals, TraceSpec) else arrivals.count
+    """Return how many requests arrive in all, at most. Raises as :func:`times`."""
+    return len(times(arrivals, random.Random(), folder)) if isinstance(arrivals, TraceSpec) else arrivals.count or MOST
 
 
 def _times_in(path: Path) -> list[float]:

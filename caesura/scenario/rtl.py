@@ -15,10 +15,15 @@ from caesura.scenario.schema import Scenario
 from caesura.scenario.served_models import load_models
 from caesura.scenario.serving import serve
 from caesura.views.progress import Progress
+from hw.contract.bus import Progress as CycleCallback
+from hw.contract.params import SocParams
 from sim import DEFAULT_BACKEND
 from sw.runtime import Mechanism, Situation, choose
 
 __all__ = ["Alone", "RtlRunner"]
+
+
+OpenDevice = Callable[[SocParams, str, CycleCallback], api.Device]
 
 
 class RtlRunner:
@@ -27,7 +32,8 @@ class RtlRunner:
     Outputs of requests are compared with those of their models run alone: of all whose inputs are random, and of those
     that take the first samples of a file, or with ``check`` any; ``mismatches`` lists what differed in the latest run.
     Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival, instead of the
-    cheapest that the scenario allows. ``jobs`` and ``cache`` are as for ``caesura.compile``.
+    cheapest that the scenario allows. ``jobs`` and ``cache`` are as for ``caesura.compile``. ``open_device``: powers
+    the device on, as ``caesura.open`` does, for what that has no name for.
     """
 
     def __init__(
@@ -39,8 +45,10 @@ class RtlRunner:
         check: bool = False,
         jobs: int | None = None,
         cache: bool = True,
+        open_device: OpenDevice | None = None,
     ) -> None:
         self._backend, self._rule, self._progress = backend, rule, progress or Progress()
+        self._open = open_device or _open
         self._check, self._images = check, ModelImages(self._progress, jobs, cache=cache)
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
@@ -52,7 +60,7 @@ class RtlRunner:
         images = self._images.of(scenario, params, folder)
         files = OutputFiles(scenario, folder)
         self._progress.rest()  # a simulator may be built
-        with api.open(params, self._backend, progress=self._progress.cycles) as device:
+        with self._open(params, self._backend, self._progress.cycles) as device:
             models = load_models(device, scenario, images, folder)
             try:
                 rule = self._rule or _cheapest(scenario)
@@ -74,3 +82,7 @@ def _cheapest(scenario: Scenario) -> Callable[[Situation], Mechanism]:
     """Return the rule that takes the cheapest of what the scenario allows."""
     preemption = scenario.machine.preemption
     return choose if preemption is None else partial(choose, allowed=preemption.mechanisms)
+
+
+def _open(params: SocParams, backend: str, progress: CycleCallback) -> api.Device:
+    return api.open(params, backend, progress=progress)

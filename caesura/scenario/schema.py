@@ -126,6 +126,11 @@ class Stream(FileTable):
 CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
+def is_endless(stream: Stream) -> bool:
+    """Return whether requests of ``stream`` follow each other for as long as there are others."""
+    return isinstance(stream.arrivals, Closed) and stream.arrivals.count is None
+
+
 class Scenario(FileTable):
     """Holds a whole scenario file."""
 
@@ -144,7 +149,9 @@ class Scenario(FileTable):
             self._check_models(stream)
         if len({stream.name for stream in self.streams}) < len(self.streams):
             raise ValueError("two streams have the same name; rename one")
-        count = sum(stream.arrivals.count for stream in self.streams if not isinstance(stream.arrivals, TraceSpec))
+        if all(is_endless(stream) for stream in self.streams):
+            raise ValueError("has only closed loops without a count, which never end; give one of them a count")
+        count = sum(stream.arrivals.count or 0 for stream in self.streams if not isinstance(stream.arrivals, TraceSpec))
         if count > MOST:
             raise ValueError(f"has {count:,} requests, {MOST:,} at most; lower the counts of arrivals")
         waits = self.machine.initial_waits

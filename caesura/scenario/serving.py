@@ -4,17 +4,17 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import simpy
 
 from caesura.scenario.arrivals import Closed, times
-from caesura.scenario.file_table import ScenarioError
+from caesura.scenario.file_table import MOST, ScenarioError
 from caesura.scenario.lengths import length_of
 from caesura.scenario.model_executor import ModelExecutor, ModelRun, Process
 from caesura.scenario.outcome import CpuRun, Frame, Outcome
-from caesura.scenario.schema import Scenario, StageSpec, Stream
+from caesura.scenario.schema import Scenario, StageSpec, Stream, is_endless
 
 
 def serve(scenario: Scenario, executor: ModelExecutor, folder: Path) -> Outcome:
@@ -33,6 +33,7 @@ class _Serving:
         self._frames: list[Frame] = []
         self._arrivals: Counter[str] = Counter()  #: of each stream
         self._cpu_runs: list[CpuRun] = []
+        self._ending: list[simpy.Process] = []  #: streams that end by themselves
 
     def run(self, folder: Path) -> Outcome:
         streams = []
@@ -43,6 +44,8 @@ class _Serving:
             if not arrivals:
                 raise ScenarioError(f"stream {stream.name!r}: arrivals: no request arrives: give times, or remove it")
             streams.append(self._env.process(process(stream, arrivals)))
+            if not is_endless(stream):
+                self._ending.append(streams[-1])
         self._executor.run(self._env.all_of(streams))
         outcome = self._executor.outcome(self._frames)
         outcome.cpu = self._cpu_runs
@@ -59,8 +62,13 @@ class _Serving:
     def _closed(self, stream: Stream, arrivals: list[float]) -> Process:
         """Run one user for each of ``arrivals``; together they send as many requests as the stream has."""
         assert isinstance(stream.arrivals, Closed)
-        later = iter(range(stream.arrivals.count - len(arrivals)))
+        numbers = iter(range((stream.arrivals.count or MOST) - len(arrivals)))
+        later = takewhile(lambda number: self._others_wait(), numbers) if is_endless(stream) else numbers
         yield self._env.all_of([self._env.process(self._user(stream, later, at)) for at in arrivals])
+
+    def _others_wait(self) -> bool:
+        """Return whether a stream that ends by itself has not ended."""
+        return any(stream.is_alive for stream in self._ending)
 
     def _user(self, stream: Stream, later: Iterator[int], arrival: float) -> Process:
         """Send one request after the other from ``arrival`` on, while there are some left to be sent ``later``."""

@@ -10,6 +10,7 @@ from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scena
 from caesura.scenario.rtl import RtlRunner
 from hw.contract.params import ParamError
 from sim.backends import MODEL
+from sim.model import ModelBus
 from sw.runtime.preemption_mechanism import Mechanism
 
 SMALL = Path("examples/scenarios/small_models.toml")
@@ -23,6 +24,21 @@ def test_small_models(policy):
     assert len(outcome.frames) == 9 and outcome.makespan < 1000
     assert {run.model for run in outcome.layers} == {"digits", "filter", "dense"}
     assert all(run.decided <= run.start < run.end for run in outcome.layers)
+
+
+def test_a_device_of_ones_own():
+    """One that has times, but no data, takes as long as one that has both."""
+    scenario = load_scenario(SMALL)
+    opened = []
+
+    def timed(params, backend, progress):
+        opened.append((params.name, backend))
+        return api.Device(ModelBus(params, data=False, progress=progress))
+
+    runners = RtlRunner(MODEL), RtlRunner(MODEL, open_device=timed)
+    real, mine = (runner.run(scenario, Policies.named("idle_time"), SMALL.parent) for runner in runners)
+    assert opened == [(scenario.machine.preset, MODEL)]
+    assert [frame.end for frame in mine.frames] == [frame.end for frame in real.frames]
 
 
 def test_driving_with_networks():

@@ -49,6 +49,7 @@ def test_layers_are_repeated_and_depend_on_the_one_before():
         (minimal(streams=stream(arrivals={"kind": "periodic", "count": 2})), r"period: is missing; add period"),
         (minimal(streams=stream(arrivals={"count": 2})), r"streams\.0\.arrivals: has no kind; add kind = 'periodic'"),
         (minimal(streams=stream(arrivals={"kind": "closed", "count": 2, "after": "n"})), "after is 'n'; stages are m"),
+        (minimal(streams=stream(arrivals={"kind": "closed"})), "only closed loops without a count, which never end"),
         (minimal(streams=stream(stages=[{"model": "m", "duration": 2}])), r"stages\.0: has model and duration"),
         (minimal(streams=stream(stages=[{"model": "m", "announced": True}])), r"stages\.0: has model and announced"),
         (minimal(streams=stream() * 2), "two streams have the same name"),

@@ -88,6 +88,15 @@ def test_a_closed_loop_goes_on_when_a_stage_has_ended():
     assert [arrival for _, _, arrival, _ in frames] == [0, 0, 14]
 
 
+def test_a_closed_loop_without_a_count_ends_with_the_others():
+    _, frames = served(([MODEL], {"kind": "closed"}, {}), ([MODEL], at(5, 31), {}))
+    mine = [frame for frame in frames if frame[0] == "s0"]
+    assert [arrival for _, _, arrival, _ in mine] == [0, 10, 20, 30, 40]
+    assert mine[-1][-1] == 50 > frames[-1][-1] - 10  # one that was under way when the last of the others ended
+    _, frames = served(([MODEL], {"kind": "closed", "concurrency": 2}, {}), ([MODEL], at(5), {}))
+    assert sorted(arrival for name, _, arrival, _ in frames if name == "s0") == [0, 0, 10, 10]
+
+
 LATE = ([{"cpu": "late", "duration": 3000}, MODEL], at(50_000), {})
 EARLY = ([{"cpu": "early", "duration": 4000}, MODEL], at(0), {})
 BESIDE = ([{"cpu": "beside", "duration": 5000}, MODEL], at(49_000), {})
