@@ -13,7 +13,7 @@ import numpy.typing as npt
 from caesura.api import Arrays, Device, Inputs, Model, UsageError
 from caesura.lengths.kernel_source import ExactPadding, KernelSource
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
-from compiler import CompileError, DynamicDimension, Options, Told
+from compiler import ALL_LV2, CompileError, DynamicDimension, Options, Told
 from hw.image import LARGEST, Image, RangeImage
 from sw.driver import LoadedModel
 from sw.kernels import KernelLibrary, OnDemandKernels
@@ -276,12 +276,14 @@ def dynamic(
     ladder : lengths whose kernels serve the shorter ones, padded, where that is exact; empty: no input is padded
     background : a length that was served so gets a kernel of its own, in the background, for the next call
     most_loaded : kernels that are in device memory at a time
-    engines, fallback, options, cache : as for ``caesura.compile``
+    engines, fallback, options, cache : as for ``caesura.compile``; unless options say less, kernels have all of LV2
     tenant : as for ``Device.load``
 
     Raises ``CompileError`` for a model that cannot be read or has no such dimension, ``UsageError`` for lengths that
     are none. Kernels are compiled when a call, or ``DynamicModel.prepare``, asks for them.
     """
     chosen = replace(options or Options(), engines=engines or device.params.engines)
+    if chosen.lv2_limit is None:  # weights stay there from call to call
+        chosen = replace(chosen, lv2_limit=ALL_LV2)
     source = KernelSource(DynamicDimension.of(Path(path), dimension), device.params, chosen, fallback, cache)
     return DynamicModel(source, device, lengths, ladder, background=background, most_loaded=most_loaded, tenant=tenant)
