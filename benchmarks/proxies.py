@@ -25,6 +25,8 @@ import caesura
 from benchmarks import decisions, kernels_cases
 from benchmarks.accuracy_cases import whole_networks
 from benchmarks.lab import ALONE
+from benchmarks.loads import building, disb
+from benchmarks.loads.load import Load
 from benchmarks.trust.program_campaign import ProgramCampaign
 from benchmarks.workloads import workload
 from compiler import DynamicDimension, Options, compile_model, compile_range
@@ -144,6 +146,18 @@ def _tenants() -> Counts:
         return counts() | {"preemptions": runtime.switches, "cycles": bus.cycle}
 
 
+def _loads() -> Counts:
+    """Scenarios of all loads of one kind, without running them."""
+    found = disb.loads()
+    with _python_calls("benchmarks/loads", "caesura/scenario") as calls:
+        made = [building.scenario(load, {"preset": "base"}, _alone_in(load), 20, whole=False) for load in found]
+    return {"loads": len(found), "streams": sum(len(one.streams) for one in made), "calls": calls()}
+
+
+def _alone_in(load: Load) -> dict[str, float]:
+    return {tenant.name: 100_000.0 for tenant in load.tenants}
+
+
 def _accuracy() -> Counts:
     """A recorded run of the model, with data."""
     image = compile_model(_small("digits"), _TINY, jobs=1, options=ALONE)
@@ -219,6 +233,7 @@ PROXIES: dict[str, Callable[[], Counts]] = {
     "simspeed": _simspeed,
     "scheduling": _scheduling,
     "tenants": _tenants,
+    "loads": _loads,
     "accuracy": _accuracy,
     "modelspeed": _modelspeed,
     "order": _order,

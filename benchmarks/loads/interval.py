@@ -6,7 +6,7 @@ from statistics import mean
 from benchmarks.figures import Measured
 from benchmarks.lab import Lab
 from benchmarks.loads import disb
-from benchmarks.loads.serving import Served, Server
+from benchmarks.loads.serving import ServedLoad, Server
 from sim import DEFAULT_BACKEND
 
 REQUESTS = 2  #: urgent ones in the interval
@@ -29,7 +29,7 @@ def measure(lab: Lab) -> Measured:
     return Measured(max(map(abs, errors.values())), not rtl.runner.mismatches, detail)
 
 
-def _cycles(served: Served) -> Mapping[str, int]:
+def _cycles(served: ServedLoad) -> Mapping[str, int]:
     """Return the cycles of the interval, and the mean of each tenant."""
     frames = served.outcome.frames
     means = {name: round(mean(frame.turnaround for frame in frames if frame.stream == name)) for name in served.alone}

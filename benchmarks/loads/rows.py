@@ -12,7 +12,7 @@ from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
 from benchmarks.loads import disb, interval, mixes, xrbench
 from benchmarks.loads.load import Load, Published
-from benchmarks.loads.serving import PERCENTILES, Served, Server
+from benchmarks.loads.serving import PERCENTILES, ServedLoad, Server
 from hw.contract.params import SocParams
 
 URGENT = Target(1.05, 1.02, "x", at_most=True)
@@ -71,7 +71,7 @@ def _alone_on_the_machine(params: SocParams, whole: bool, name: str) -> dict[str
 
 
 @cache
-def _served(params: SocParams, whole: bool, name: str, requests: int, undisturbed: bool = False) -> Served:
+def _served(params: SocParams, whole: bool, name: str, requests: int, undisturbed: bool = False) -> ServedLoad:
     load, alone = _loads()[name], _alone(params, whole, name)
     return _server(params, whole).serve(load, alone, requests, undisturbed=undisturbed)
 
@@ -80,7 +80,7 @@ def _loads() -> dict[str, Load]:
     return {load.name: load for load in (*disb.loads(), *xrbench.loads())}
 
 
-def _disb(lab: Lab, load: Load, whole: bool, undisturbed: bool = False) -> Served:
+def _disb(lab: Lab, load: Load, whole: bool, undisturbed: bool = False) -> ServedLoad:
     requests = WHOLE_REQUESTS if whole else REQUESTS[load.name]
     return _served(lab.params, whole, load.name, requests, undisturbed)
 

@@ -37,7 +37,7 @@ def machine(params: SocParams, *, whole: bool, preemptive: bool = True) -> dict[
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedLoad:
     """A load that was served. ``alone``: cycles of a request of each tenant that meets nobody. Times are in cycles."""
 
     load: Load
@@ -175,7 +175,7 @@ class Server:
     def serve(
         self, load: Load, alone: Mapping[str, float], requests: int, *, preemptive: bool = True,
         policy: str | None = None, seed: int = 0, undisturbed: bool = False,
-    ) -> Served:  # fmt: skip
+    ) -> ServedLoad:  # fmt: skip
         """Serve ``load``; ``undisturbed``: without the tenants of the lowest priority."""
         chosen = machine(self.params, whole=self.whole, preemptive=preemptive)
         scenario = building.scenario(load, chosen, alone, requests, whole=self.whole, seed=seed)
@@ -183,4 +183,4 @@ class Server:
             lowest = min(tenant.priority for tenant in load.tenants)
             scenario = building.without(scenario, {s.name for s in scenario.streams if s.priority == lowest})
         outcome = self.runner.run(scenario, Policies.named(policy or load.policy), HERE)
-        return Served(load, scenario, outcome, alone, self.params)
+        return ServedLoad(load, scenario, outcome, alone, self.params)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from caesura.api import Arrays, Device, Inputs, Model, UsageError
 from caesura.lengths.kernel_source import ExactPadding, KernelSource
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
-from compiler import CompileError, DynamicDimension, Options, Told
+from compiler import ALL_LV2, CompileError, DynamicDimension, Options, Told
 from hw.image import LARGEST, Image, RangeImage
 from sw.driver import LoadedModel
 from sw.kernels import KernelLibrary, OnDemandKernels
@@ -278,7 +278,7 @@ def dynamic(
     background : a length that was served so gets a kernel of its own, in the background, for the next call
     most_loaded : kernels that are in device memory at a time
     engines : how many share each layer, the first of the device, or the numbers of those that do
-    fallback, options, cache : as for ``caesura.compile``
+    fallback, options, cache : as for ``caesura.compile``; unless options say less, kernels have all of LV2
     tenant : as for ``Device.load``
 
     Raises ``CompileError`` for a model that cannot be read or has no such dimension, ``UsageError`` for lengths that
@@ -287,6 +287,8 @@ def dynamic(
     listed = None if engines is None or isinstance(engines, int) else tuple(engines)
     number = engines if isinstance(engines, int) else len(listed or range(device.params.engines))
     chosen = replace(options or Options(), engines=number)
+    if chosen.lv2_limit is None:  # weights stay there from call to call
+        chosen = replace(chosen, lv2_limit=ALL_LV2)
     source = KernelSource(DynamicDimension.of(Path(path), dimension), device.params, chosen, fallback, cache)
     return DynamicModel(
         source, device, lengths, ladder, background=background, most_loaded=most_loaded, tenant=tenant, engines=listed

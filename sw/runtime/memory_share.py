@@ -23,7 +23,7 @@ _NEGLIGIBLE = 0.03  #: share of the bandwidth below which a stream opens rows to
 
 
 @dataclass(frozen=True)
-class Tenant:
+class MemoryUser:
     """Is a model on engines of its own. ``demand``: the share of the bandwidth, 0 to 1, that it takes when it has its
     full speed. ``left``: cycles until it ends at that speed. ``due``: cycles until it has to, if it has a deadline.
     ``priority``: larger is more urgent."""
@@ -48,7 +48,7 @@ def fair_speeds(demands: Sequence[float]) -> list[float]:
     return speeds
 
 
-def may_join(tenant: Tenant, others: Sequence[Tenant], ready: bool = True) -> bool:
+def may_join(tenant: MemoryUser, others: Sequence[MemoryUser], ready: bool = True) -> bool:
     """Return whether a layer of ``tenant`` may run beside those of ``others``: each that is as urgent as it, or more,
     still ends in time, which is when the longest of all would alone, or its own deadline. The one that has least time
     to spare always may; another only when it is ``ready``, which is when its layer before has begun."""
@@ -86,13 +86,13 @@ class MemoryShares:
         joining = replace(self._tenant(own, running, now), demand=_demand(layer))
         return may_join(joining, [self._tenant(one, running, now) for one in others], ready)
 
-    def _tenant(self, chains: Sequence[LayerChain], running: Sequence[GroupRun], now: float) -> Tenant:
+    def _tenant(self, chains: Sequence[LayerChain], running: Sequence[GroupRun], now: float) -> MemoryUser:
         """Return what uses one set of engines. Its demand is that of the layer that runs there, or 0."""
         layers = [run.group.cost for run in running if run.decision.chain in chains]
         left = sum(max(cost.load, cost.compute) for cost in layers)
         left += sum(self._estimates.remaining(c.model, c.next_layer) for c in chains if c.candidates or c.committed)
         due = min((c.deadline - now for c in chains if c.deadline is not None), default=math.inf)
-        return Tenant(_demand(layers[0]) if layers else 0.0, left, due, max(chain.priority for chain in chains))
+        return MemoryUser(_demand(layers[0]) if layers else 0.0, left, due, max(chain.priority for chain in chains))
 
 
 def _demand(cost: LayerCost) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.loads import building, disb, mixes, rows, xrbench
 from benchmarks.loads.load import Every, Load, Loop, Published, Tenant, rate
-from benchmarks.loads.serving import Served, Server, machine
+from benchmarks.loads.serving import ServedLoad, Server, machine
 from benchmarks.workloads import registry
 from caesura.scenario import Frame, LayerRun, Outcome
 from hw.contract.params import MIB, preset
@@ -110,7 +110,7 @@ def served(frames, layers):
     tenants = (Tenant("urgent", ("vgg19",), Every(10.0), priority=1), Tenant("long", ("resnet152",), Loop()))
     load = Load("x", tenants, NOWHERE, reference={"vgg19": 1.0, "resnet152": 1.0})
     outcome = Outcome(2, 1, frames, layers)
-    return Served(load, built(load), outcome, {"urgent": 10.0, "long": 100.0}, BASE)
+    return ServedLoad(load, built(load), outcome, {"urgent": 10.0, "long": 100.0}, BASE)
 
 
 def layer(stream, number, start, end, decided=None):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from sw.runtime.forecast import Estimates
-from sw.runtime.memory_share import LOST_BY_STREAM, MemoryShares, Tenant, fair_speeds, may_join
+from sw.runtime.memory_share import LOST_BY_STREAM, MemoryShares, MemoryUser, fair_speeds, may_join
 from sw.runtime.policies.contract import LayerCost
 from sw.runtime.scheduler import LayerChain
 
@@ -25,31 +25,31 @@ def test_the_bandwidth_is_shared_evenly(demands, speeds):
 
 
 def test_the_longest_may_always_run():
-    assert may_join(Tenant(1.0, 1000), [Tenant(1.0, 900), Tenant(1.0, 1000)])
-    assert may_join(Tenant(1.0, 1000), [Tenant(1.0, 900)], ready=False)
+    assert may_join(MemoryUser(1.0, 1000), [MemoryUser(1.0, 900), MemoryUser(1.0, 1000)])
+    assert may_join(MemoryUser(1.0, 1000), [MemoryUser(1.0, 900)], ready=False)
 
 
 def test_a_short_one_waits_where_it_would_slow_the_longest():
-    assert not may_join(Tenant(1.0, 100), [Tenant(0.8, 1000)])
-    assert may_join(Tenant(0.1, 100), [Tenant(0.8, 1000)])
-    assert not may_join(Tenant(0.1, 100), [Tenant(0.8, 1000)], ready=False)
+    assert not may_join(MemoryUser(1.0, 100), [MemoryUser(0.8, 1000)])
+    assert may_join(MemoryUser(0.1, 100), [MemoryUser(0.8, 1000)])
+    assert not may_join(MemoryUser(0.1, 100), [MemoryUser(0.8, 1000)], ready=False)
 
 
 def test_one_with_time_to_spare_gives_way():
     """The longest computes; the one that loads has twice the time that it needs."""
-    assert may_join(Tenant(1.0, 400), [Tenant(0.0, 1000), Tenant(1.0, 450)])
-    assert not may_join(Tenant(1.0, 400), [Tenant(0.0, 1000), Tenant(1.0, 500)])
+    assert may_join(MemoryUser(1.0, 400), [MemoryUser(0.0, 1000), MemoryUser(1.0, 450)])
+    assert not may_join(MemoryUser(1.0, 400), [MemoryUser(0.0, 1000), MemoryUser(1.0, 500)])
 
 
 def test_a_deadline_is_time_to_spare():
     """Who has to end sooner needs its speed sooner, and may run whatever others do if it has least time."""
-    assert may_join(Tenant(1.0, 100, due=100), [Tenant(1.0, 1000)])
-    assert not may_join(Tenant(1.0, 400), [Tenant(0.0, 1000), Tenant(1.0, 450, due=500)])
+    assert may_join(MemoryUser(1.0, 100, due=100), [MemoryUser(1.0, 1000)])
+    assert not may_join(MemoryUser(1.0, 400), [MemoryUser(0.0, 1000), MemoryUser(1.0, 450, due=500)])
 
 
 def test_a_more_urgent_one_waits_for_nobody_less_urgent():
-    assert may_join(Tenant(1.0, 100, priority=1), [Tenant(1.0, 1000)])
-    assert not may_join(Tenant(1.0, 100), [Tenant(1.0, 1000, priority=1)])
+    assert may_join(MemoryUser(1.0, 100, priority=1), [MemoryUser(1.0, 1000)])
+    assert not may_join(MemoryUser(1.0, 100), [MemoryUser(1.0, 1000, priority=1)])
 
 
 def chain_of(number, engines, **more):
