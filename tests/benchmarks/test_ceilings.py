@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import BENCHES
-from benchmarks.proxies import PROXIES, ROOT
+from benchmarks.counting import ROOT
+from benchmarks.proxies import PROXIES
 
 CEILINGS = json.loads((Path(ROOT) / "benchmarks" / "ceilings.json").read_text())
 _WIDEST = 2.3  #: times its floor: a ceiling lies a tenth above the count, a floor at half of it
