@@ -234,7 +234,9 @@ class LayerScheduler:
 
     def _schedule(self, state: AcceleratorState, chosen: Candidate, candidates: int) -> Decision:
         chain, layer, cost = self._open[chosen.request], chosen.layer, chosen.cost
-        self._deciding = chain
+        self._deciding, chain.yielded = chain, 0
+        for other in self._open.values():
+            other.yielded += not other.meets(chain)
         graph = self._graphs[chain.model]
         chain.scheduled.add(layer)
         new = [other for other in graph.freed(layer, chain.scheduled) if other not in chain.committed]

@@ -181,9 +181,6 @@ class StartedRequests:
         run = GroupRun(step.owner, decision.layer, group, decision, self._device.bus.cycle, deque(group.jobs))
         self.groups[run.decision.key] = run
         self._waiting.append(run)
-        for other in (step.chain for step in self._layers.steps.values()):
-            other.yielded = other.yielded + 1 if not other.meets(decision.chain) else other.yielded
-        decision.chain.yielded = 0
 
     def push(self) -> None:
         """Queue jobs in the order of decisions, on each engine until its ring is full.
@@ -218,9 +215,8 @@ class StartedRequests:
         """Tell the forecast what has been loaded and what computes, as of now."""
         now = self._device.bus.cycle
         self._forecast.turnaround = self._measured.turnaround
-        running = [request for request in self.requests if request.state is State.RUNNING]
-        models = {id(request.model): request.model for request in running}.values()
-        self._forecast.resident = sum(model.image.meta.segment_sizes[Segment.LV2] for model in models)
+        models = {id(request.model): request.model for request in self.requests if request.state is State.RUNNING}
+        self._forecast.resident = sum(model.image.meta.segment_sizes[Segment.LV2] for model in models.values())
         not_loaded = {job for jobs in self._loaders.to_load().values() for job in jobs}
         heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
         for run in self._running():
