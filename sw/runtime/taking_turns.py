@@ -1,23 +1,27 @@
-"""Says which loaded models take turns because their windows in LV2 overlap, who claims what, and what mends it."""
+"""Says which loaded models take turns because LV2 has no room for all of them, who claims what, and what mends it."""
 
 from collections.abc import Sequence
 from itertools import combinations
 
-from sw.driver import Device
+from sw.driver import Device, LoadedModel
 
 
 def turns_taken(device: Device) -> str | None:
-    """Return a sentence on the models of ``device`` that cannot run side by side as they were loaded, or None if all
-    can. A run time with preemption moves windows, so that an urgent model may run beside what it displaced."""
+    """Return a sentence on the models of ``device`` of which LV2 cannot hold all at once, or None if it can. Where
+    windows lie is decided when a request starts, so it does not matter where they lie now, unless code names their
+    addresses."""
     use = device.lv2_use()
-    claims = [(one.model, one.reserved) for one in use.models]
-    pairs = [pair for pair in combinations(claims, 2) if pair[0][0].overlaps(pair[1][0])]
-    if not pairs:
+    claims = [(one.model, one.reserved) for one in use.models if one.reserved]
+    if sum(size for _, size in claims) <= use.total and not _fixed_in_place([model for model, _ in claims]):
         return None
-    turning = {id(model) for pair in pairs for model, _ in pair}
-    told = ", ".join(f"{model.image.meta.model} {size:,}" for model, size in claims if id(model) in turning)
+    told = ", ".join(f"{model.image.meta.model} {size:,}" for model, size in claims)
     mended = _mended([(model.image.meta.model, size) for model, size in claims], use.total, device.params.lv1_word)
     return f"models take turns: of the {use.total:,} bytes of LV2 claims {told}; {mended} to have them side by side"
+
+
+def _fixed_in_place(models: Sequence[LoadedModel]) -> bool:
+    """Return whether two overlap of which neither can lie elsewhere."""
+    return any(a.overlaps(b) and not a.movable and not b.movable for a, b in combinations(models, 2))
 
 
 def _mended(claims: Sequence[tuple[str, int]], whole: int, word: int) -> str:
