@@ -148,3 +148,9 @@ def test_one_that_is_as_urgent_must_be_policed():
     found = caesura.admit(scenario(**closed))
     assert not found.accepted and "steady is as urgent or more so" in found.breaking_term("urgent")
     assert caesura.admit(scenario(**closed, streams__1__police={"period": 300_000})).accepted
+
+
+def test_the_example_is_admitted():
+    done = CliRunner().invoke(app, ["admit", "examples/scenarios/certified.toml"], terminal_width=200)
+    assert done.exit_code == 0, done.output
+    assert "certified on tiny: accepted" in done.output
