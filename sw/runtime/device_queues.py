@@ -20,7 +20,12 @@ def queue_times(device: Device, engines: Sequence[int]) -> list[float]:
 def least_busy(device: Device, image: Image) -> list[int]:
     """Return as many engines as ``image`` was compiled for, in rising order: those with the smallest expected queue
     times, of equals the lower numbers."""
-    times = queue_times(device, range(device.params.engines))
+    return shortest(queue_times(device, range(device.params.engines)), image)
+
+
+def shortest(times: Sequence[float], image: Image) -> list[int]:
+    """Return as many engines as ``image`` was compiled for, in rising order: those with the smallest of ``times``, of
+    equals the lower numbers."""
     return sorted(sorted(range(len(times)), key=times.__getitem__)[: engines_needed(image)])
 
 

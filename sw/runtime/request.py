@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hw.image import StepInfo
 from sw.driver import DeviceFault, DeviceJob, DeviceTimeout, DriverError, JobResult, LoadedModel
-from sw.runtime.job_groups import Expected, JobGroup, job_groups
+from sw.runtime.job_groups import Expected, JobGroup, job_groups, reference_duration
 from sw.runtime.model_data import Arrays, ModelData
 from sw.runtime.past_durations import past_of
 from sw.runtime.scheduler import Decision
@@ -153,6 +153,14 @@ class Request:
     def expected(self) -> Expected:
         """Return what gives the durations of a layer of the model: as measured, or as layers like it let expect."""
         return past_of(self.data.device, self.tenant).of(self.model.image)
+
+    @property
+    def expected_cycles(self) -> float:
+        """Return the cycles that the request takes when it has its engines to itself."""
+        return sum(
+            reference_duration(self.model.image, step, self.expected) + self.data.host_cycles(step)
+            for step in self.steps
+        )
 
     @property
     def progress(self) -> float:

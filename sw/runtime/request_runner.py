@@ -1,13 +1,14 @@
 """Runs requests of models on one device: takes turns, starts what has arrived, and ends what has run."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Self
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
 from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime import reference
+from sw.runtime.device_queues import Engines, shortest
 from sw.runtime.engine_changes import EngineChanges
 from sw.runtime.forecast import Estimates
 from sw.runtime.measurements import Measurements
@@ -96,13 +97,14 @@ class RequestRunner:
     # -- requests --------------------------------------------------------------------------------------------
     def accept(
         self, data: ModelData, inputs: Inputs, *, priority: int = 0, deadline: float | None = None,
-        soft_deadline: bool = False, arrival: int = 0, announced: bool = False, engines: Sequence[int] | None = None,
+        soft_deadline: bool = False, arrival: int = 0, announced: bool = False, engines: Engines = None,
         tag: object = None,
     ) -> Request:  # fmt: skip
         """Return a request for an inference of the model of ``data``, as ``Runtime.submit`` describes it."""
         model = data.model
         self.device.refuse_unloaded(model)
-        chosen = self._rules.engines_for(self.device, model, engines)
+        named = shortest(self._load(), model.image) if engines == "least_busy" else engines
+        chosen = self._rules.engines_for(self.device, model, named)
         arrival = max(arrival, self._waiting.present())
         self.device.claim(self, self._name)
         request = Request(
@@ -114,6 +116,15 @@ class RequestRunner:
         self._requests.append(request)
         self._waiting.add(request)
         return request
+
+    def _load(self) -> list[float]:
+        """Return of each engine the cycles that the requests which use it, or will, are expected to take there."""
+        found = [0.0] * self.device.params.engines
+        left = [(request, self._started.remaining([request])) for request in self._started.requests]
+        for request, cycles in [*left, *((request, request.expected_cycles) for request in self._waiting)]:
+            for engine in self._priorities.engines(request):
+                found[engine] += cycles
+        return found
 
     def run_until_done(self, source: RequestSource | None = None) -> None:
         """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from sw.driver import Device, DriverError, LoadedModel
+from sw.runtime.device_queues import Engines
 from sw.runtime.model_data import ModelData
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
@@ -141,7 +142,7 @@ class Runtime(RequestRunner):
         soft_deadline: bool = False,
         arrival: int = 0,
         announced: bool = False,
-        engines: Sequence[int] | None = None,
+        engines: Engines = None,
         tag: object = None,
     ) -> Request:
         """Return a request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, or of
@@ -158,6 +159,7 @@ class Runtime(RequestRunner):
         time. Less urgent requests may be suspended ahead of it. Otherwise nothing is done about it before it arrives.
 
         ``engines``: the engines that run it, see ``Device.assign``; by default those of the model's last inference.
+        ``least_busy``: those on which the requests that were submitted before end first, by estimate.
 
         Raises ``ValueError`` for a deadline that is no number, ``DriverError`` if layers are to be placed and the model
         was compiled for several engines, or if it cannot run on ``engines``, is not loaded, or the device is used by

@@ -196,3 +196,25 @@ def test_one_that_needs_the_place_of_others_takes_only_as_many_as_it_must():
     runtime.run_until_done()
     check(*below, urgent)
     assert sum(request.preempted for request in below) == 1 and urgent.ended < max(r.ended for r in below)
+
+
+def test_requests_go_to_the_engines_that_are_least_busy():
+    """Four equal ones to four engines, a longer one and a short one in its place; those that run count what is left."""
+    device = device_of(4)
+    runtime = Runtime(device, "fcfs")
+    models = [walking(device, [0], name=f"m{i}") for i in range(5)]
+    pair = walking(device, [0, 1], name="pair")
+    for model in [*models, pair]:
+        for layer in model.image.meta.layers:
+            layer.estimated_compute = 1000
+    asked = [runtime.submit(model, X, engines="least_busy") for model in models]
+    asked.append(runtime.submit(pair, X, engines="least_busy"))
+    assert [tuple(request.engines) for request in asked] == [(0,), (1,), (2,), (3,), (0,), (1, 2)]
+    runtime.run_until_done()
+    check(*asked)
+    again = [runtime.submit(model, X, engines="least_busy") for model in models[:2]]
+    runtime.step()
+    late = runtime.submit(models[2], X, engines="least_busy")
+    runtime.run_until_done()
+    check(*again, late)
+    assert late.engines == (2,)
