@@ -104,13 +104,11 @@ class EngineChanges:
             at_fault = [r for r in halted if r.model is getattr(error, "model", None)]
             raise Blamed((at_fault or halted)[0], error) from error
         self.count += 1
-        taken = self._divide(suspension, apart(victims, self._priorities.engines))
-        at_once = self._divide(suspension, apart(bystanders, self._priorities.engines))
+        engines_of = self._priorities.engines
+        taken = self._divide(suspension, [*apart(victims, engines_of), *apart(bystanders, engines_of)])
         self._steps.advance_all()
-        for group in [*taken, *at_once]:
+        for group in taken:
             self._stop(group)
-        for group in at_once:
-            self._resume(group)
 
     def _divide(self, suspension: Suspension, groups: list[list[Request]]) -> list[SuspendedRequests]:
         """Let each of ``groups`` wait for its engines with its part of ``suspension``."""

@@ -218,3 +218,71 @@ def test_requests_go_to_the_engines_that_are_least_busy():
     runtime.run_until_done()
     check(*again, late)
     assert late.engines == (2,)
+
+
+def test_who_was_suspended_first_waits_for_who_goes_first():
+    """A is below B, and B below U. While U has an engine of B, the other one is kept for B, and A does not get it."""
+    device = device_of(2)
+    runtime = runtime_of(device)
+    start = device.bus.cycle
+    a = runtime.submit(walking(device, [0], jobs=12, name="A"), X)
+    b = runtime.submit(walking(device, [0, 1], name="B"), X, priority=1, arrival=start + 4500)
+    u = runtime.submit(walking(device, [1], jobs=16, name="U"), X, priority=2, arrival=start + 9000)
+    runtime.run_until_done()
+    check(a, b, u)
+    assert (a.preempted, b.preempted) == (1, 1)
+    assert u.ended < b.ended < a.ended
+
+
+def test_a_less_urgent_one_leaves_what_is_suspended_where_it_is():
+    """It would have an engine, but no place in LV2 beside one that goes on first."""
+    device = device_of(2)
+    half = device.params.lv2_bytes // 2
+    wide = walking_image(device.params, jobs=6, name="wide", windows=(half + half // 4, 1024), engines=1)
+    first = device.load(wide, [0])
+    runtime, start = runtime_of(device), device.bus.cycle
+    urgent, late = smashing(device, [0], "U"), smashing(device, [1], "late", (half, 64))
+    below = runtime.submit(first, X, priority=1)
+    above = [runtime.submit(urgent, X, priority=2, arrival=start + 4500)]
+    waits = runtime.submit(late, X, arrival=start + 4600)
+    runtime.run_until_done()
+    check(below, *above, waits)
+    assert below.preempted == 1 and waits.started >= below.ended
+
+
+def test_the_parts_of_a_suspension():
+    """Two models on one engine, of which one has halted in its body: each has what is its own."""
+    device = device_of(1)
+    models = [walking(device, [0], name=name) for name in "ab"]
+    for model in models:
+        device.begin(model, None)
+    for job in range(3):
+        for model in models:
+            device.submit(model, [job], limit=None)
+    device.bus.advance(700)
+    whole = device.suspend([0])
+    assert whole.halts[0].in_job and len(whole.queues[0]) > 2
+    part = device.divide(whole, [models[1]])
+    standing = [one for one in (whole, part) if one.points]
+    assert len(standing) == 1 and sum(one.halts[0].in_job for one in (whole, part)) == 1
+    assert standing[0].halts[0].in_job
+    assert [model.name for model in part.models] == ["b"] and [model.name for model in whole.models] == ["a"]
+    assert {job.model.name for job in part.queues[0]} == {"b"} and {job.model.name for job in whole.queues[0]} == {"a"}
+    for one in sorted((whole, part), key=lambda one: not one.points):
+        device.resume(one)
+        device.settle()
+        device.collect([job for jobs in one.queues.values() for job in jobs], None)
+    assert not device.suspensions
+
+
+def test_what_lies_in_lv2_between_two_jobs_is_in_use():
+    device = device_of(2)
+    between, other = walking(device, [0], name="between"), walking(device, [1], name="other")
+    device.begin(between, None)
+    device.collect(device.submit(between, [0], limit=None), None)
+    assert not device.outstanding and between.in_flight
+    taken = device.preemption.transfers.running()
+    assert all(any(a <= start and end <= b for a, b in taken) for start, end in between.windows())
+    assert device.has_place(other, [between])
+    device.end(between)
+    assert device.preemption.transfers.running() == []
