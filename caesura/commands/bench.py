@@ -49,7 +49,7 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            help="utilisation, simspeed, preemption, scheduling, loads, accuracy, modelspeed, order, kernels, "
+            help="utilisation, simspeed, preemption, scheduling, tenants, loads, accuracy, modelspeed, order, kernels, "
             "attention, trust; all (with --record); stale: recorded figures that may no longer hold"
         ),
     ],

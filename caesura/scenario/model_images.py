@@ -109,7 +109,7 @@ class ModelImages:
         try:
             return self._image(name, spec, path, params, engines, limited)
         except CompileError:
-            if spec.lv2_limit is not None or limited == options:
+            if spec.lv2_limit is not None or share >= params.lv2_bytes:
                 raise
             # Its share is too small: it takes turns with the others.
             return self._image(name, spec, path, params, engines, options)

@@ -103,6 +103,7 @@ COMMANDS = {
     "no such dimension": ["compile", MODEL, "-o", "{folder}/x.cimg", "--dim", f"{NAME}=3"],
     "no such change": ["retime", IMAGE, "--change", f"{NAME}=3"],
     "no such model": ["serve", "{folder}/none-{file}.cimg"],
+    "no such scenario": ["admit", "{folder}/none-{file}.toml"],
     "no such policy": ["scenario", "{folder}/s.toml", "--policy", NAME],
     "no sweep": ["sweep", "{folder}/s.toml"],
     "no such command": [NAME],
@@ -231,7 +232,7 @@ def test_pages(folder, tmp_path):
 
 def test_what_is_printed_goes_through_one_door():
     """Nobody but ``caesura.views.terminal`` makes text for rich, or prints."""
-    doors = {"progress.py", "stages.py", "sweep.py"}  # the others have displays that move
+    doors = {"live.py", "progress.py", "stages.py", "sweep.py"}  # the others have displays that move
     odd = []
     for path in sorted([*(ROOT / "caesura").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]):
         if path.name in ("terminal.py", "docgen.py"):

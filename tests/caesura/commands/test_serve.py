@@ -66,7 +66,8 @@ def run(*arguments):
     return caesura_command("serve", *arguments)
 
 
-def test_a_file_is_served_with_a_line_for_each_model(file):
+def test_a_file_is_served_with_a_line_for_each_model(file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     code, out, err = run(file, "--check", "--chart", "--trace", file.parent / "trace.json")
     assert code == 0, err
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
