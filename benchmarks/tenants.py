@@ -5,6 +5,7 @@ different ones; and four tenants on two clusters each, of whom one is preempted 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,7 +19,7 @@ from hw.contract.params import SocParams, preset
 from sim import DEFAULT_BACKEND
 from sim.model import ModelBus
 from sim.rtl import open_bus
-from sw.runtime import Mechanism, Request, Situation
+from sw.runtime import Fleet, Mechanism, Request, Situation
 
 EIGHT = preset("base").replace(engines=8)
 NETWORKS = (
@@ -36,6 +37,7 @@ def figures() -> list[Figure]:
         Figure("urgent_on_free_engine", Target(900, 725, "cycles", at_most=True), _free_engine),
         Figure("two_urgent_overlap", Target(95, 99), _overlap),
         Figure("four_tenants_failures", Target(0, 0, "requests", at_most=True), _four_tenants),
+        Figure("two_devices_in_time", Target(1.8, 1.95, "x"), _two_devices),
     ]
 
 
@@ -184,6 +186,46 @@ def _four_tenants(lab: Lab) -> Measured:
     dumped, killed = requests[0], requests[1]
     happened = touched == [1, 1, 0, 0, 0, 0] and (dumped.repeated, killed.repeated) == (0, 1)
     return Measured(float(failed), happened, detail)
+
+
+# -- two devices ---------------------------------------------------------------------------------------------
+_FIVE = ("vgg19_small", "resnet152_small", "densenet_small", "inception_v3_small", "bert_tiny")
+_EACH, _OFFERED = 12, 2  #: requests of each, times what one device can do
+
+
+def _two_devices(lab: Lab) -> Measured:
+    """Return how many requests two devices have served by the time that the load ends, over how many one has: five
+    networks, each in even intervals, as in DISB-D, which together are as much as two devices can do."""
+    params = preset("base")
+    options = Options(lv2_limit=params.lv2_bytes // len(_FIVE))
+    images = [compile(workload(name), params, options=options) for name in _FIVE]
+    samples = [random_samples(image, 1, 0)[0] for image in images]
+    with Device(ModelBus(params)) as device:
+        alone = [_alone(device.load(image), sample) for image, sample in zip(images, samples, strict=True)]
+    (few, equal), (many, also) = (_in_time(params, count, images, samples, alone) for count in (1, 2))
+    detail = {"measured_on": "model, base", "requests": _EACH * len(_FIVE), "on_one": few, "on_two": many}
+    return Measured(many / max(1, few), equal and also, detail)
+
+
+def _in_time(
+    params: SocParams, count: int, images: Sequence[Image], samples: Sequence[Sample], alone: Sequence[_Alone]
+) -> tuple[int, bool]:
+    """Return how many requests so many devices have served when the last one could have ended, and whether all outputs
+    are right."""
+    period = sum(one.cycles for one in alone) / _OFFERED
+    with ExitStack() as stack:
+        fleet = Fleet([stack.enter_context(Device(ModelBus(params))) for _ in range(count)])
+        models = [fleet.load(image) for image in images]
+        asked = []
+        for number in range(_EACH * len(images)):
+            turn, which = divmod(number, len(images))
+            arrival = round(period * (turn + which / len(images)))
+            asked.append((which, fleet.submit(models[which], samples[which], arrival=arrival)))
+        fleet.run_until_done()
+        fleet.close()
+    horizon = asked[-1][1].arrival + max(one.cycles for one in alone)
+    served = sum(one.ended is not None and one.ended <= horizon for _, one in asked)
+    return served, all(_equal(one.result(), alone[which].outputs) for which, one in asked)
 
 
 # -- what they stand on --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from .exports import (
     DeviceFault as DeviceFault,
     DeviceTimeout as DeviceTimeout,
     DriverError as DriverError,
+    Fleet as Fleet,
     HostCosts as HostCosts,
     Image as Image,
     ImageError as ImageError,

@@ -12,6 +12,7 @@ from sim.toolchain import BuildError
 from sw.driver import DeviceFault as DeviceFault, DeviceTimeout as DeviceTimeout, DriverError as DriverError
 from sw.runtime import (
     DeadlineMissed as DeadlineMissed,
+    Fleet as Fleet,
     InputError as InputError,
     LayerStats as LayerStats,
     Mechanism as Mechanism,

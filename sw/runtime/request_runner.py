@@ -103,7 +103,7 @@ class RequestRunner:
         """Return a request for an inference of the model of ``data``, as ``Runtime.submit`` describes it."""
         model = data.model
         self.device.refuse_unloaded(model)
-        named = shortest(self._load(), model.image) if engines == "least_busy" else engines
+        named = shortest(self.queue_times(), model.image) if engines == "least_busy" else engines
         chosen = self._rules.engines_for(self.device, model, named)
         arrival = max(arrival, self._waiting.present())
         self.device.claim(self, self._name)
@@ -117,7 +117,7 @@ class RequestRunner:
         self._waiting.add(request)
         return request
 
-    def _load(self) -> list[float]:
+    def queue_times(self) -> list[float]:
         """Return of each engine the cycles that the requests which use it, or will, are expected to take there."""
         found = [0.0] * self.device.params.engines
         left = [(request, self._started.remaining([request])) for request in self._started.requests]
