@@ -14,7 +14,7 @@ from caesura.scenario.model_files import copies, model_file
 from caesura.scenario.model_spec import ModelSpec
 from caesura.scenario.schema import Scenario
 from caesura.views.progress import Progress, compiling
-from compiler import CompileError, OpenDimension, Options, UnsupportedModel, dynamic_batches, read_model
+from compiler import ALL_LV2, CompileError, OpenDimension, Options, UnsupportedModel, dynamic_batches, read_model
 from hw.contract.params import SocParams
 from hw.image import Image, ImageError
 
@@ -102,7 +102,8 @@ class ModelImages:
     ) -> Image | KernelRecipe:
         path, engines = model_file(name, spec, folder), _engines(name, spec, params, placed=placed)
         options = replace(api.options_of(spec.options), placed=spec.placed)
-        limited = replace(options, lv2_limit=spec.lv2_limit or (share if share < params.lv2_bytes else 0))
+        alone = ALL_LV2 if spec.keep_weights else None
+        limited = replace(options, lv2_limit=spec.lv2_limit or (share if share < params.lv2_bytes else alone))
         if spec.dimension is not None:
             assert engines != "auto"
             return KernelRecipe(path, replace(limited, engines=engines or params.engines), self._cache)
