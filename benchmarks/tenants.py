@@ -194,9 +194,9 @@ _EACH = 20  #: requests of each
 
 
 def _two_devices(lab: Lab) -> Measured:
-    """Return how many requests two devices have served by the time that the last has arrived, over one device: five
-    networks, each in even intervals, as in DISB-D. All arrive within half the time in which one device serves them, if
-    they are there at once: as much as two devices can do."""
+    """Return what two devices have served by the time that the last request has arrived, over one device: five
+    networks, each in even intervals, as in DISB-D; a request counts as long as it takes alone. All arrive within half
+    the time in which one device serves them, if they are there at once: as much as two devices can do."""
     params = preset("base")
     options = Options(lv2_limit=params.lv2_bytes // len(_FIVE))
     images = [compile(workload(name), params, options=options) for name in _FIVE]
@@ -205,13 +205,15 @@ def _two_devices(lab: Lab) -> Measured:
         alone = [_alone(device.load(image), sample) for image, sample in zip(images, samples, strict=True)]
     at_once = [request for _, request in _on_fleet(params, 1, images, samples, 0)]
     window = max(_end_of(request) for request in at_once) / 2
-    served, equal = [], True
+    work, served, equal = [], [], True
     for count in (1, 2):
         asked = _on_fleet(params, count, images, samples, window)
-        served.append(sum(_end_of(request) <= window for _, request in asked))
+        ended = [which for which, request in asked if _end_of(request) <= window]
+        served.append(len(ended))
+        work.append(sum(alone[which].cycles for which in ended))
         equal &= all(_equal(request.result(), alone[which].outputs) for which, request in asked)
     detail = {"measured_on": "model, base", "requests": len(at_once), "on_one": served[0], "on_two": served[1]}
-    return Measured(served[1] / max(1, served[0]), equal, detail)
+    return Measured(work[1] / work[0], equal, detail)
 
 
 def _on_fleet(

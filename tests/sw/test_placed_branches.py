@@ -14,6 +14,7 @@ from sim.rtl import open_bus
 from sw.driver import Device, DriverError
 from sw.runtime import Session
 from sw.runtime.job_groups import job_groups
+from sw.runtime.past_durations import past_of
 from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.runtime import Runtime
 from tests.support.fake_soc import FakeSoc
@@ -261,7 +262,8 @@ def test_an_engine_that_is_warming_up_gets_its_operators_later(device):
     graph = two_branches(1, depth=2, size=10, channels=8)
     inputs = random_inputs(graph, 3)
     model = device.load(compiled(graph, params, cancel_interval=0))
-    costs = [group.cost for group in job_groups(model.image, model.image.meta.steps[0])]
+    known = past_of(device, model.tenant).of(model.image)  # what earlier tests have taught
+    costs = [group.cost for group in job_groups(model.image, model.image.meta.steps[0], known)]
     durations = [max(cost.load, cost.compute) for cost in costs]
     wait = durations[0] + 1
     waits = [wait, *[0] * (params.engines - 1)]
