@@ -2,6 +2,7 @@
 points**)."""
 
 from collections.abc import Collection, Iterable
+from functools import partial
 
 from sw.driver import DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory, Suspension
 from sw.runtime.engine_sets import apart
@@ -63,7 +64,7 @@ class EngineChanges:
         if not self._rules.preemptive or not self._priorities.running:
             return None
         announced = (request for request in self._waiting.announced() if self._priorities.in_way(request))
-        return self._switching.foreseen(announced, self._device.bus.cycle, self._situation)
+        return self._switching.foreseen(announced, self._device.bus.cycle, partial(self._situation, later=True))
 
     def _preempt(self, incoming: Request) -> None:
         """Suspend or kill what is in the way of a more urgent request, unless it is cheaper to wait for it."""
@@ -161,13 +162,13 @@ class EngineChanges:
             self._log.runs(group.requests, announced)
         return True
 
-    def _situation(self, incoming: Request) -> Situation:
+    def _situation(self, incoming: Request, *, later: bool = False) -> Situation:
         victims = self._priorities.in_way(incoming)
         models = list({id(request.model): request.model for request in victims}.values())
         now, remaining = self._device.bus.cycle, self._started.remaining(victims)
         notice = max(0, incoming.arrival - now)
         elapsed = now - min((request.started or now for request in victims), default=now)
         return situation(
-            self._device, models, incoming.model, remaining=remaining, elapsed=elapsed,
-            killable=self._rules.may_kill, notice=notice,
+            self._device, models, incoming.model, self._priorities.beside(incoming, victims), remaining=remaining,
+            elapsed=elapsed, killable=self._rules.may_kill, notice=notice, later=later,
         )  # fmt: skip

@@ -2,7 +2,7 @@
 **Cancellation points**)."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hw.contract.spaces import Space
 from hw.image import LiveRange
@@ -42,9 +42,22 @@ def next_stop(queue: EngineQueue, models: Collection[LoadedModel]) -> NextStop |
     return NextStop(queue.number, 0.0, [r for live in following for r in live if r.space == Space.LV2])
 
 
-def displaced(stops: Collection[NextStop], incoming: LoadedModel, lv2_bytes: int) -> int:
+def usual_stop(queue: EngineQueue, models: Collection[LoadedModel]) -> NextStop | None:
+    """Return where the engine of ``queue`` may halt if it is paused later, nobody knows where: in half of a mean
+    interval, where most has to leave; None unless its oldest job is one of ``models``, or that has no points."""
+    job = next((job for job in queue.unfinished if job.of_image), None)
+    if job is None or job.model not in models:
+        return None
+    points = [NextStop(queue.number, p.estimated_interval, p.live) for p in job.model.image.meta.cancel_points]
+    if not points:
+        return None
+    worst = max(points, key=lambda stop: stop.dirty(Space.LV2, *_PRIVATE))
+    return replace(worst, cycles=sum(stop.cycles for stop in points) / len(points) / 2)
+
+
+def displaced(stops: Collection[NextStop], incoming: LoadedModel, room: int) -> int:
     """Return the bytes that ``incoming`` would displace of what is on chip at ``stops``: in memories of its engines,
-    and in LV2, as far as its windows and what is there do not fit side by side."""
+    and in ``room`` bytes of LV2, as far as its windows and what is there do not fit side by side."""
     there, windows = sum(stop.dirty(Space.LV2) for stop in stops), sum(end - at for at, end in incoming.windows())
     private = sum(stop.dirty(*_PRIVATE) for stop in stops if stop.engine in incoming.engines)
-    return private + min(there, max(0, windows + there - lv2_bytes))
+    return private + min(there, max(0, windows + there - room))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from sw.driver import Device, LoadedModel
-from sw.runtime.next_stop import displaced, next_stop
+from sw.runtime.next_stop import displaced, next_stop, usual_stop
 
 
 class Mechanism(enum.Enum):
@@ -64,17 +64,22 @@ def situation(
     device: Device,
     running: Collection[LoadedModel],
     incoming: LoadedModel,
+    beside: Collection[LoadedModel] = (),
     *,
     remaining: float,
     elapsed: float,
     killable: bool = True,
     notice: float = 0.0,
+    later: bool = False,
 ) -> Situation:
     """Return the situation of ``running`` models in the way of ``incoming``, which would end by themselves in
-    ``remaining`` cycles and have run for ``elapsed``; the more urgent request arrives in ``notice`` cycles."""
+    ``remaining`` cycles and have run for ``elapsed``; those ``beside`` stay. The more urgent request arrives in
+    ``notice`` cycles. The pause would be sent now, or ``later``, when engines stand elsewhere."""
     params, costs = device.params, device.bus.costs
-    stops = [stop for queue in device.engines if (stop := next_stop(queue, running)) is not None]
-    moved = displaced(stops, incoming, params.lv2_bytes)
+    foresee = usual_stop if later else next_stop
+    stops = [stop for queue in device.engines if (stop := foresee(queue, running)) is not None]
+    taken = sum(end - at for model in beside for at, end in model.windows())
+    moved = displaced(stops, incoming, params.lv2_bytes - taken)
     return Situation(
         remaining=remaining,
         elapsed=elapsed,

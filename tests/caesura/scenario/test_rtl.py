@@ -50,7 +50,8 @@ def test_driving_with_networks():
     unit = first / 55  # nothing disturbs the first frame: 30 + 15 + 10
     assert all(64.5 <= turnaround / unit <= 67 for turnaround in later)  # each waits for the plan of the one before
     waits = [run.start - run.ready for run in outcome.layers if run.model == "plan"]
-    assert len(waits) == 6 and max(waits) < 700  # the engine was free when parsing ended, the host once in a decision
+    # The dump may still run when the plan is decided on, which takes no time where nothing else could be next.
+    assert len(waits) == 6 and max(waits) < 600
     alone = 6 * sum(runner.alone[model].compute for model in ("perception", "plan"))
     assert alone == pytest.approx(sum(outcome.compute_busy), rel=0.01)  # preempted bodies count whole
     assert sum(run.preempted for run in outcome.layers if run.model == "perception") == 5

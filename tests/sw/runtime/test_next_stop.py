@@ -4,7 +4,7 @@ import pytest
 
 from hw.contract.spaces import Space
 from hw.image import CancelPoint, LiveRange
-from sw.runtime.next_stop import NextStop, displaced, next_stop
+from sw.runtime.next_stop import NextStop, displaced, next_stop, usual_stop
 
 
 def live(size, space=Space.LV2, dirty=True):
@@ -46,6 +46,13 @@ def test_nothing_is_foreseen_of_others_and_of_empty_queues():
     assert next_stop(queue(0), [MODEL]) is None
     assert next_stop(queue(0, job(0, model=OTHER), job(0)), [MODEL]) is None
     assert next_stop(queue(500, job(0), job(1, model=OTHER)), [MODEL]).live == []
+
+
+def test_a_pause_that_is_sent_later_may_meet_any_point():
+    """The mean of 100, 300 and 50 cycles, and the point with most bytes that are nowhere else."""
+    found = usual_stop(queue(250, job(0), job(1)), [MODEL])
+    assert found is not None and found.cycles == 75 and found.live is POINTS[2].live
+    assert usual_stop(queue(0, job(0, model=OTHER)), [MODEL]) is None and usual_stop(queue(0), [MODEL]) is None
 
 
 def test_what_is_displaced():
