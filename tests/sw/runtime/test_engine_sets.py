@@ -286,3 +286,19 @@ def test_what_lies_in_lv2_between_two_jobs_is_in_use():
     assert device.has_place(other, [between])
     device.end(between)
     assert device.preemption.transfers.running() == []
+
+
+@pytest.mark.parametrize(("policy", "first"), [("fcfs", "short"), ("idle_time", "long")])
+def test_who_gets_the_path_to_memory(policy, first):
+    """Both load as long as they compute, on engines of their own. ``idle_time`` leaves the path to the longer one, as
+    the other has time to spare; under ``fcfs`` nobody waits for other engines."""
+    device = device_of(2)
+    long, short = walking(device, [0], jobs=16, name="long"), walking(device, [1], jobs=6, name="short")
+    for model, cycles in ((long, 40_000), (short, 4000)):
+        for layer in model.image.meta.layers:
+            layer.estimated_compute = layer.estimated_load = cycles
+    runtime = Runtime(device, policy)
+    requests = [runtime.submit(short, X), runtime.submit(long, X)]
+    runtime.run_until_done()
+    check(*requests)
+    assert min(requests, key=lambda request: request.ended).model.name == first
