@@ -3,11 +3,11 @@ first (**Queue-time balancing**, between devices)."""
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hw.contract.bus import BusError
+from hw.contract.bus import BusError, BusTimeout
 from hw.image import Image
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime.model_data import Arrays
@@ -17,9 +17,9 @@ from sw.runtime.runtime import DeviceHandle, Runtime, driver_of
 
 @dataclass(frozen=True, eq=False)
 class FleetModel:
-    """Is a model that is loaded on every device of a fleet; ``copies`` are in the order of the devices."""
+    """Is a model that is loaded on every device of a fleet that serves; ``copies``: by number of the device."""
 
-    copies: tuple[LoadedModel, ...]
+    copies: Mapping[int, LoadedModel]
 
 
 @dataclass(eq=False)
@@ -77,8 +77,8 @@ class Fleet:
     """Runs requests on ``devices``, as :class:`~sw.runtime.runtime.Runtime` does on one; ``order`` and ``options`` are
     as there, for each device. Devices tell time apart, and go on in step: the one that is behind goes first.
 
-    A device whose driver cannot go on (its engine does not come out of reset, its bus fails) is taken out. What it
-    served starts over on the others; without any it fails, with that device's error.
+    A device whose driver cannot go on (its engine does not come out of reset, its bus fails or does not answer) is
+    taken out. What it served starts over on the others; without any it fails, with that device's error.
     """
 
     def __init__(self, devices: Sequence[Device | DeviceHandle], order: str = "idle_time", **options: Any) -> None:
@@ -95,8 +95,16 @@ class Fleet:
         return [number for number, member in enumerate(self._members) if member.dead is None]
 
     def load(self, image: Image, engines: Sequence[int] | None = None, **how: Any) -> FleetModel:
-        """Load ``image`` on every device, as ``Device.load`` does."""
-        return FleetModel(tuple(member.device.load(image, engines, **how) for member in self._members))
+        """Load ``image`` on every device that serves, as ``Device.load`` does; on none if one refuses it."""
+        copies: dict[int, LoadedModel] = {}
+        try:
+            for number in self.alive:
+                copies[number] = self._members[number].device.load(image, engines, **how)
+        except Exception:
+            for number, model in copies.items():
+                self._members[number].device.unload(model)
+            raise
+        return FleetModel(copies)
 
     def submit(self, model: FleetModel, inputs: Inputs, *, arrival: int = 0, **how: Any) -> FleetRequest:
         """Return a request for an inference of ``model`` that arrives at cycle ``arrival``; ``how`` is as for
@@ -143,7 +151,7 @@ class Fleet:
     def _step(self, member: _Member) -> None:
         try:
             member.runtime.step()
-        except (DriverError, BusError) as error:
+        except (DriverError, BusError, BusTimeout) as error:
             self._take_out(member, error)
         member.serving = [request for request in member.serving if not request.done()]
 

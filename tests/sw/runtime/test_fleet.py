@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.contract.bus import BusError
+from hw.contract.bus import BusError, BusTimeout
 from hw.contract.params import preset
 from sw.driver import Device, DriverError
 from sw.runtime import Fleet
@@ -61,14 +61,15 @@ def test_a_request_goes_where_it_waits_least():
     assert first.device == 0 and [request.device for request in later] == [1, 1, 1]
 
 
-def test_a_device_that_dies_is_taken_out(monkeypatch):
+@pytest.mark.parametrize("error", [BusError, BusTimeout, DriverError])
+def test_a_device_that_dies_is_taken_out(monkeypatch, error):
     fleet, devices = fleet_of(2)
     models = [fleet.load(image(name=f"m{i}")) for i in range(2)]
     bus, genuine = devices[1].bus, devices[1].bus.read_reg
 
     def read(address):
         if bus.cycle > 9000:
-            raise BusError("the device has gone")
+            raise error("the device has gone")
         return genuine(address)
 
     monkeypatch.setattr(bus, "read_reg", read)
@@ -93,6 +94,15 @@ def test_without_any_device_requests_fail_with_its_error(monkeypatch):
     with pytest.raises(BusError, match="the device has gone"):
         request.result()
     assert fleet.alive == []
+
+
+def test_a_model_that_one_device_refuses_is_on_none():
+    fleet, devices = fleet_of(2)
+    free = devices[0].dram.largest_block
+    devices[1].dram.allocate(devices[1].dram.largest_block - 64, 64, "all but a little")
+    with pytest.raises(DriverError, match="DRAM"):
+        fleet.load(image())
+    assert devices[0].dram.largest_block == free
 
 
 def test_what_cannot_be_is_that_requests_own():
