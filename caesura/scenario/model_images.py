@@ -27,7 +27,8 @@ def naming(model: str) -> Iterator[None]:
     try:
         yield
     except CompileError as error:
-        raise CompileError(f"model {model!r}: {error}") from error
+        named = str(error).startswith(f"model {model!r}")
+        raise CompileError(str(error) if named else f"model {model!r}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def run_scenario(
     """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.reports`` for the members.
 
     ``params``: a file of parameters of the hardware, instead of those of the scenario; ``changes`` to either, such as
-    ``engines=4``. ``seen`` is called with all that happened. ``how``, and all else, is as for :func:`serve`.
+    ``engines=4``. ``seen`` is called with all that happened. All else is as for :func:`serve`.
     """
     scenario = load_scenario(path)
     if params is not None or changes:
