@@ -14,6 +14,11 @@ def check_promises(scenario: Scenario) -> None:
     """Raise :class:`ScenarioError` for promises that no certificate can be given for, and names the way out."""
     if all(stream.promise == "none" for stream in scenario.streams):
         raise ScenarioError("no stream is promised anything; add promise = 'hard' to those that keep their deadlines")
+    if scenario.machine.devices > 1:
+        raise ScenarioError(
+            f"machine.devices = {scenario.machine.devices}: a certificate is for one device; leave devices out, and "
+            "give each device a scenario of its own"
+        )
     if scenario.machine.preemption is None:
         raise ScenarioError("[machine.preemption] is missing; without it, priorities have no effect to answer for")
     if scenario.machine.placed:

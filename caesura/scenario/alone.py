@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from caesura.scenario.arrivals import Closed, TraceSpec
 from caesura.scenario.lengths import lengths_of
+from caesura.scenario.machine_choice import on_devices
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import CYCLES, Scenario
@@ -36,7 +37,7 @@ def times_alone(runner: ScenarioRunner, scenario: Scenario, folder: Path) -> Tim
         known = lengths_of(stream.lengths, scenario.seed, stream.name, stream.arrivals, folder)
         apart = _APART / CYCLES.get(scenario.time_unit, 1)
         single = stream.model_copy(update={"late": "keep", **_one_each(known, apart)})
-        alone = scenario.without_outputs().model_copy(
+        alone = on_devices(scenario.without_outputs(), 1).model_copy(
             update={"name": f"one request of {stream.name}", "streams": [single]}
         )
         frames = runner.run(alone, Policies.named("fcfs"), folder).frames

@@ -1,4 +1,4 @@
-"""Makes a device and its run time the model executor of a scenario."""
+"""Makes one device or several, and their run times, the model executor of a scenario."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import simpy
 
-from caesura.scenario.device_outcome import DeviceOutcome, SampleRun, sample_run
+from caesura.scenario.device_outcome import DeviceOutcome, SampleRun, of_all, sample_run
 from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, ModelPlace, Outcome
 from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Scenario
-from caesura.scenario.served_model import ServedModel
+from caesura.scenario.served_model import ModelInTurn, ServedModel
 from caesura.views import Progress
 from sw.driver import Device, LoadedModel
-from sw.runtime import Arrays, DeadlineMissed, Mechanism, Request, Runtime, Situation, durations, turns_taken
+from sw.runtime import Arrays, DeadlineMissed, Fleet, FleetRequest, Mechanism, Situation, durations, turns_taken
 
 
 class Alone(NamedTuple):
@@ -32,55 +32,63 @@ class _Failed(Exception):
 
 
 class DeviceExecutor:
-    """Serves models on a device, whose cycles are the ticks; also the ``RequestSource`` of the run time.
+    """Serves models on ``devices``, whose cycles are the ticks; also the ``RequestSource`` of their fleet.
 
-    The device leads: whenever the run time looks at what has arrived, the processes of the scenario catch up with it.
-    Time begins with 0 once every model has run alone, for its durations and for the outputs to expect.
+    Devices lead: whenever a run time looks at what has arrived, the processes of the scenario catch up with the device
+    that is behind. Time begins with 0 on all of them once every model has run alone on the first, for its durations and
+    for the outputs to expect.
 
     Parameters
     ----------
-    models : by name, as they are loaded
+    models : of each device by name, as they are loaded
     rule : what to do on a more urgent arrival
     keep : called with the outputs of every run of a model
     """
 
     def __init__(
-        self, scenario: Scenario, policies: Policies, device: Device, models: Mapping[str, ServedModel],
-        rule: Callable[[Situation], Mechanism], keep: Callable[[ModelRun, Arrays], None],
-        progress: Progress | None = None,
+        self, scenario: Scenario, policies: Policies, devices: Sequence[Device],
+        models: Sequence[Mapping[str, ServedModel]], rule: Callable[[Situation], Mechanism],
+        keep: Callable[[ModelRun, Arrays], None], progress: Progress | None = None,
     ) -> None:  # fmt: skip
         self.env, self.ticks = simpy.Environment(), scenario.cycles_per_unit
-        self._device, self._models, self._at_arrival = device, models, policies.at_arrival
+        self._devices, self._models, self._at_arrival = devices, models[0], policies.at_arrival
+        self._loaded = {name: ModelInTurn([each[name] for each in models]) for name in models[0]}
         self.alone: dict[str, Alone] = {}
         self.check = OutputCheck()
-        self._keep, self._places = keep, dict[str, dict[int, tuple[tuple[int, ...], int]]]()
+        self._keep, self._places = keep, dict[str, dict[tuple[int, int], tuple[tuple[int, ...], int]]]()
         self._progress = progress or Progress()
-        if (told := turns_taken(device)) is not None:
+        if (told := turns_taken(devices[0])) is not None:
             self._progress.note(told)
-        for name, model in models.items():
+        for name, model in self._models.items():
             self._progress.task(f"{name} alone")
             for sample in model.first():
-                self.check.expect((name, sample), self.run_alone(name, sample))
+                self.check.expect((name, sample), self._run_alone(devices[0], name, sample))
         self._progress.task(f"serving {scenario.name}")
-        self._next = dict.fromkeys(models, 0)
+        self._next = dict.fromkeys(self._models, 0)
         self._announced: dict[ModelRun, simpy.Event] = {}
         self._error: Exception | None = None  #: of the first request that failed; nothing is served after it
         machine, self._placed = scenario.machine, scenario.machine.placed
-        self._runtime = Runtime(
-            device, policies.order, policies.placement if machine.placed else None, placed=machine.placed,
-            preemptive=machine.preemption is not None, may_kill=machine.may_kill, at_arrival=policies.at_arrival,
-            rule=rule, on_end=self._ended,
+        self._fleet = Fleet(
+            devices, policies.order, on_end=self._ended, placement=policies.placement if machine.placed else None,
+            placed=machine.placed, preemptive=machine.preemption is not None, may_kill=machine.may_kill,
+            at_arrival=policies.at_arrival, rule=rule,
             initial_waits=machine.initial_waits if machine.placed else None,
             initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
             history=None,
         )  # fmt: skip
-        self._origin = device.bus.cycle
+        self._origin = max(device.bus.cycle for device in devices)
+        for device in devices:
+            device.bus.advance(self._origin - device.bus.cycle)
         self._called: dict[int, str] = {}
-        self._progress.watch(self._runtime, self._name)
+        for runtime in self._fleet.runtimes:
+            self._progress.watch(runtime, self._name)
 
     def run_alone(self, name: str, sample: int) -> Arrays:
-        """Return the outputs of a model for a sample, with nothing else on the device."""
-        loaded, outputs, stats = self._models[name].alone(self._device, sample)
+        """Return the outputs of a model for a sample, with nothing else on the device: the first that still serves."""
+        return self._run_alone(self._devices[self._fleet.alive[0]], name, sample)
+
+    def _run_alone(self, device: Device, name: str, sample: int) -> Arrays:
+        loaded, outputs, stats = self._models[name].alone(device, sample)
         layers = durations(loaded.image, stats.jobs).values()
         loads, computes = sum(layer.load for layer in layers), sum(layer.compute for layer in layers)
         self.alone[name] = Alone(loads, computes, stats.latency)
@@ -100,40 +108,43 @@ class DeviceExecutor:
         self._next[run.model] += 1
         model, done, deadline = self._models[run.model], self.env.event(), run.frame.deadline
         sample = model.sample_for(number, run.frame.length)
-        request = self._runtime.submit(
-            model.copies[number % len(model.copies)],
+        cycle = self._cycle(arrival)
+        self._fleet.submit(
+            self._loaded[run.model],
             model.samples[sample],
             priority=run.priority,
             deadline=None if deadline is None else self._origin + deadline * self.ticks,
             soft_deadline=not run.frame.drop,  # how many are missed is a result of the scenario
-            arrival=self._cycle(arrival),
+            arrival=cycle,
             announced=announced,
-            tag=SampleRun(run, sample, done),
+            tag=SampleRun(run, sample, done, cycle),
         )
-        self._note_place(run.model, request)
         return done
 
-    def _note_place(self, name: str, request: Request) -> None:
-        loaded = request.model
-        self._places.setdefault(name, {})[loaded.number] = loaded.engines, loaded.image.meta.lv2_bytes
+    def _note_place(self, name: str, device: int, loaded: LoadedModel) -> None:
+        where = loaded.engines, loaded.image.meta.lv2_bytes
+        self._places.setdefault(name, {})[device, loaded.number] = where
 
-    def _ended(self, request: Request) -> None:
+    def _ended(self, served: FleetRequest) -> None:
         """Let what waits for a request go on. An error is kept: the run time takes it for one of the request."""
-        dropped = isinstance(request.error, DeadlineMissed)
-        if request.error is not None and not dropped:
-            self._error = self._error or request.error
+        error = served.error if served.request is None else served.request.error
+        dropped = isinstance(error, DeadlineMissed)
+        if error is not None and not dropped:
+            self._error = self._error or error
             return
-        assert request.ended is not None
+        request = served.request
+        assert request is not None and request.ended is not None and served.device is not None
+        self._note_place(sample_run(request).run.model, served.device, request.model)
         if request.outputs is not None:
             try:
                 self._take(sample_run(request), request.outputs)
             except OSError as error:
                 self._error = self._error or error
                 return
-        self.run_until(request.ended)
+        self._fleet.bring(request.ended)
         delay = max(0, request.ended - self._origin - self.env.now)
         self.env.process(self._succeed(sample_run(request).done, delay, dropped))
-        self.run_until(request.ended)
+        self._fleet.bring(request.ended)
 
     def _take(self, served: SampleRun, outputs: Arrays) -> None:
         run = served.run
@@ -148,7 +159,7 @@ class DeviceExecutor:
     def run(self, served: simpy.Event) -> None:
         """Let time pass as ``ModelExecutor`` describes it."""
         with contextlib.suppress(_Failed):
-            self._runtime.run_until_done(self)
+            self._fleet.run_until_done(self)
         if self._error is not None:
             raise self._error
         if not served.triggered:
@@ -167,23 +178,28 @@ class DeviceExecutor:
             self.env.step()
 
     def _cycle(self, time: float) -> int:
-        """Return the cycle of the device at ``time``."""
+        """Return the cycle of devices at ``time``."""
         return self._origin + round(time)
 
     # -- results ---------------------------------------------------------------------------------------------
     def outcome(self, frames: Sequence[Frame]) -> Outcome:
         """Return what ran, as ``ModelExecutor`` describes it."""
-        ran = DeviceOutcome(self._device, self._runtime, self._origin, self.ticks, self._placed, self._at_arrival)
-        return ran.outcome(frames, {name: self._place(name) for name in self._places})
+        places = {name: self._place(name) for name in self._places}
+        return of_all([
+            DeviceOutcome(number, device, runtime, self._origin, self.ticks, self._placed, self._at_arrival)
+            .outcome(frames, places, self._fleet.dead.get(number))
+            for number, (device, runtime) in enumerate(zip(self._devices, self._fleet.runtimes, strict=True))
+        ])  # fmt: skip
 
     def _name(self, loaded: LoadedModel) -> str:
         """Return the scenario's name of a model that serves a request."""
         if id(loaded) not in self._called:
-            self._called |= {id(request.model): sample_run(request).run.model for request in self._runtime.requests}
+            requests = [request for runtime in self._fleet.runtimes for request in runtime.requests]
+            self._called |= {id(request.model): sample_run(request).run.model for request in requests}
         return self._called.get(id(loaded), loaded.name)
 
     def _place(self, name: str) -> ModelPlace:
-        """Return where a model stood. One whose layers are placed may stand on any engine."""
+        """Return where a model stood on devices. One whose layers are placed may stand on any engine."""
         noted = self._places[name].values()
-        engines = range(self._device.params.engines) if self._placed else {e for where, _ in noted for e in where}
+        engines = range(self._devices[0].params.engines) if self._placed else {e for where, _ in noted for e in where}
         return ModelPlace(tuple(sorted(engines)), len(self._models[name].copies), max(size for _, size in noted))

@@ -1,4 +1,4 @@
-"""Tells what ran on a device in a scenario."""
+"""Tells what ran on devices in a scenario."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import simpy
 
 from caesura.scenario.model_executor import ModelRun
-from caesura.scenario.outcome import Frame, LayerRun, ModelPlace, Outcome, RequestRun
+from caesura.scenario.outcome import DeviceRun, Frame, LayerRun, ModelPlace, Outcome, RequestRun
 from caesura.views import preemptive_spans
 from sim import Span, cost
 from sw.driver import Device
@@ -15,11 +15,13 @@ from sw.runtime import DeadlineMissed, GroupRun, Request, Runtime
 
 
 class SampleRun(NamedTuple):
-    """Says what a request to the run time is for. ``sample`` is the number of its inputs."""
+    """Says what a request to the run time is for. ``sample`` is the number of its inputs, ``arrival`` the cycle at
+    which it was ready."""
 
     run: ModelRun
     sample: int
     done: simpy.Event
+    arrival: int
 
 
 def sample_run(request: Request) -> SampleRun:
@@ -30,9 +32,10 @@ def sample_run(request: Request) -> SampleRun:
 
 @dataclass(frozen=True)
 class DeviceOutcome:
-    """Reads what a run time remembers. Times count from cycle ``origin`` on, ``ticks`` in a unit of the scenario.
-    ``placed``: layers ran on engines that a policy chose, ``at_arrival`` of their request."""
+    """Reads what the run time of a device remembers. Times count from cycle ``origin`` on, ``ticks`` in a unit of the
+    scenario. ``placed``: layers ran on engines that a policy chose, ``at_arrival`` of their request."""
 
+    number: int
     device: Device
     runtime: Runtime
     origin: int
@@ -40,8 +43,11 @@ class DeviceOutcome:
     placed: bool
     at_arrival: bool
 
-    def outcome(self, frames: Sequence[Frame], places: dict[str, ModelPlace]) -> Outcome:
-        """Return all that ran for ``frames``, and the ``places`` of models."""
+    def outcome(
+        self, frames: Sequence[Frame], places: dict[str, ModelPlace], died: Exception | None = None
+    ) -> Outcome:  # fmt: skip
+        """Return all that ran on the device for ``frames``, and the ``places`` of models. ``died``: why it was taken
+        out."""
         measured, engines = self.runtime.measured, self.device.params.engines
         groups = self.runtime.groups
         traffic = sum(result.traffic.total.bytes for run in groups for result in run.results)
@@ -55,13 +61,15 @@ class DeviceOutcome:
         for run in groups:
             layers.append(self._layer(run, ends.get(run.request.number, 0)))
             ends[run.request.number] = run.end
+        access = cost.moved(traffic, self.device.params) / self.ticks
+        compute = [measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)]
         return Outcome(
             engines,
             engines if self.placed else 1,
             list(frames),
             layers,
-            access_busy=cost.moved(traffic, self.device.params) / self.ticks,
-            compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
+            access_busy=access,
+            compute_busy=compute,
             switch_time=sum(result.end - result.start for result in moved) / self.ticks,
             preemptions=self.runtime.switches,
             timeline=[replace(span, kind=named.get(span.kind, span.kind)) for span in spans],
@@ -69,6 +77,7 @@ class DeviceOutcome:
             decision_seconds=list(measured.decision_seconds),
             requests=self._request_runs(spans),
             places=places,
+            devices=[DeviceRun(access, compute, None if died is None else f"{type(died).__name__}: {died}")],
         )
 
     def _request_runs(self, spans: Sequence[Span]) -> list[RequestRun]:
@@ -84,9 +93,10 @@ class DeviceOutcome:
         frame, ended = sample_run(request).run.frame, request.ended
         assert ended is not None
         return RequestRun(
-            frame.stream, frame.number, sample_run(request).run.model, self._time(request.arrival), self._time(ended),
+            frame.stream, frame.number, sample_run(request).run.model,
+            self._time(sample_run(request).arrival), self._time(ended),
             busy / self.ticks, request.preempted - request.killed, request.killed, request.repeated,
-            isinstance(request.error, DeadlineMissed),
+            isinstance(request.error, DeadlineMissed), self.number,
         )  # fmt: skip
 
     def _names(self) -> dict[str, str]:
@@ -112,3 +122,34 @@ class DeviceOutcome:
 
     def _scaled(self, idle: tuple[float, float]) -> tuple[float, float]:
         return idle[0] / self.ticks, idle[1] / self.ticks
+
+
+def of_all(parts: Sequence[Outcome]) -> Outcome:
+    """Return what ran on all devices, of each of which ``parts`` has the outcome. Engines are numbered through, and
+    tracks of the timeline name the device, where there are several."""
+    if len(parts) == 1:
+        return parts[0]
+    each = parts[0].engines
+    return Outcome(
+        each * len(parts),
+        parts[0].queues,
+        parts[0].frames,
+        sorted(
+            (replace(run, engine=each * n + run.engine) for n, part in enumerate(parts) for run in part.layers),
+            key=lambda run: run.end,
+        ),
+        access_busy=sum(part.access_busy for part in parts),
+        compute_busy=[busy for part in parts for busy in part.compute_busy],
+        switch_time=sum(part.switch_time for part in parts),
+        preemptions=sum(part.preemptions for part in parts),
+        timeline=[
+            replace(span, track=(f"device {n}: {span.track[0]}", span.track[1]))
+            for n, part in enumerate(parts)
+            for span in part.timeline
+        ],
+        host_time=sum(part.host_time for part in parts),
+        decision_seconds=[seconds for part in parts for seconds in part.decision_seconds],
+        requests=sorted((run for part in parts for run in part.requests), key=lambda run: run.end),
+        places=parts[0].places,
+        devices=[run for part in parts for run in part.devices],
+    )

@@ -38,3 +38,8 @@ def on_machine(scenario: Scenario, preset: str | None, params: Path | None, chan
     base = machine(preset, params) or params_of(scenario)
     spec = scenario.machine.model_copy(update=dict(hardware_of(changed(base, changes))))
     return scenario.model_copy(update={"machine": spec})
+
+
+def on_devices(scenario: Scenario, devices: int) -> Scenario:
+    """Return the scenario with another number of devices."""
+    return scenario.model_copy(update={"machine": scenario.machine.model_copy(update={"devices": devices})})

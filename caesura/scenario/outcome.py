@@ -79,11 +79,22 @@ class RequestRun:
     killed: int = 0
     started_over: int = 0
     dropped: bool = False
+    device: int = 0
+
+
+@dataclass(frozen=True)
+class DeviceRun:
+    """Says how busy a device was: with what was moved to and from its DRAM at full bandwidth, and each engine.
+    ``died``: why it was taken out of several, if it was."""
+
+    access_busy: float
+    compute_busy: list[float]
+    died: str | None = None
 
 
 @dataclass(frozen=True)
 class ModelPlace:
-    """Says where a model stands on a device: its ``engines``, those of all ``copies``, and the bytes of LV2 that one
+    """Says where a model stands on each device: its ``engines``, those of all ``copies``, and the bytes of LV2 that one
     copy claims, at most if it has a dynamic dimension."""
 
     engines: tuple[int, ...]
@@ -106,17 +117,18 @@ class CpuRun:
 class Outcome:
     """Holds a whole run. Times are in the scenario's unit."""
 
-    engines: int
-    queues: int  #: that layers are placed in; 1 if every layer runs on all engines
+    engines: int  #: of all devices
+    queues: int  #: that layers are placed in, of each device; 1 if every layer runs on all engines
     frames: list[Frame] = field(default_factory=list)
     layers: list[LayerRun] = field(default_factory=list)  #: in the order in which they ended
-    access_busy: float = 0.0  #: on a device, what the bytes that were moved take at the DRAM's bandwidth
+    access_busy: float = 0.0  #: on devices, what the bytes that were moved take at the DRAM's bandwidth
     compute_busy: list[float] = field(default_factory=list)
     switch_time: float = 0.0
     host_time: float = 0.0  #: that the CPU spent on steps of models
     preemptions: int = 0  #: times that running requests gave way to more urgent ones
     requests: list[RequestRun] = field(default_factory=list)  #: of a device, in the order in which they ended
     places: dict[str, ModelPlace] = field(default_factory=dict)  #: of a device, by model
+    devices: list[DeviceRun] = field(default_factory=list)  #: by number; none on the synthetic machine
     checked: int = 0  #: requests whose outputs were compared with those of their model alone
     mismatches: list[str] = field(default_factory=list)  #: those whose outputs differed
     cpu: list[CpuRun] = field(default_factory=list)  #: stages of requests between models

@@ -1,6 +1,7 @@
-"""Runs scenarios on a device: real models, on the RTL or on the fast model of it."""
+"""Runs scenarios on one device or several: real models, on the RTL or on the fast model of it."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -60,18 +61,22 @@ class RtlRunner:
         images = self._images.of(scenario, params, folder)
         files = OutputFiles(scenario, folder)
         self._progress.rest()  # a simulator may be built
-        with self._open(params, self._backend, self._progress.cycles) as device:
-            models = load_models(device, scenario, images, folder)
-            try:
-                rule = self._rule or _cheapest(scenario)
-                executor = DeviceExecutor(scenario, policies, device.driver, models, rule, files.write, self._progress)
-                outcome = serve(scenario, executor, folder)
-                if self._check:
-                    self._progress.task("checking outputs")
-                    executor.check.complete(executor.run_alone)
-            finally:
-                for model in models.values():
-                    model.close()
+        with ExitStack() as opened:
+            devices = [
+                opened.enter_context(self._open(params, self._backend, self._progress.cycles))
+                for _ in range(scenario.machine.devices)
+            ]
+            models = []
+            for device in devices:
+                models.append(load_models(device, scenario, images, folder))
+                for model in models[-1].values():
+                    opened.callback(model.close)
+            drivers, rule = [device.driver for device in devices], self._rule or _cheapest(scenario)
+            executor = DeviceExecutor(scenario, policies, drivers, models, rule, files.write, self._progress)
+            outcome = serve(scenario, executor, folder)
+            if self._check:
+                self._progress.task("checking outputs")
+                executor.check.complete(executor.run_alone)
         self.mismatches = outcome.mismatches = executor.check.mismatches
         outcome.checked = executor.check.checked
         self.alone |= executor.alone

@@ -24,6 +24,8 @@ from caesura.scenario.model_spec import ModelSpec
 from caesura.scenario.promises import CertificateSpec, Police
 from sw.runtime import Mechanism
 
+MOST_DEVICES = 16
+
 
 class PreemptionSpec(FileTable):
     """Says what a more urgent request may do to those that run, and what that costs.
@@ -42,7 +44,10 @@ class PreemptionSpec(FileTable):
 
 
 class MachineSpec(FileTable):
-    """Describes the synthetic machine. Other backends take engines and memory from their preset."""
+    """Describes the synthetic machine. Other backends take engines and memory from their preset.
+
+    ``devices``: how many there are, all alike, each under policies of its own; more than one for real models alone.
+    """
 
     engines: Annotated[int, Field(ge=1, le=64)] = 1
     memory: Annotated[int, Field(ge=1)] = 1 << 20
@@ -55,6 +60,7 @@ class MachineSpec(FileTable):
     preemption: PreemptionSpec | None = None  #: backends that run real models take no costs from it
     preset: str = "tiny"  #: hardware, for backends that run real models
     params: dict[str, int] = Field(default_factory=dict)  #: there: parameters of the preset that are different
+    devices: Annotated[int, Field(ge=1, le=MOST_DEVICES)] = 1  #: there: a request goes where it waits least
     placed: bool = False  #: there: each layer runs on one engine that a policy chooses, otherwise on all
 
     @property

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 from caesura.lengths import DynamicModel
@@ -15,8 +16,8 @@ SAMPLES = 2  #: random inputs of each model, used in turn; of those in files as 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """Is a model that is loaded once or more; requests take the ``copies`` in turn, and the ``samples``, or the one
-    ``by_length``. ``engines``: those of all copies."""
+    """Is a model that is loaded on a device, once or more; requests take the ``copies`` in turn, and the ``samples``,
+    or the one ``by_length``. ``engines``: those of all copies."""
 
     copies: Sequence[LoadedModel | DynamicModel]
     engines: Sequence[int]
@@ -46,6 +47,18 @@ class ServedModel:
         for one in self.copies:
             if isinstance(one, DynamicModel):
                 one.close()
+
+
+class ModelInTurn:
+    """Is a model as it is loaded on several devices, ``models`` by number: requests on a device take its copies in
+    turn."""
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self._copies = [cycle(model.copies) for model in models]
+
+    def on(self, device: int) -> LoadedModel | DynamicModel:
+        """Return the copy that the next request on a device runs."""
+        return next(self._copies[device])
 
 
 def samples_in(

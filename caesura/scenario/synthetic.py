@@ -45,6 +45,11 @@ def _check_runnable(scenario: Scenario) -> None:
     for name, model in scenario.models.items():
         if not model.layers:
             raise ScenarioError(f"model {name!r} has no layers with durations, which the synthetic backend needs")
+    if scenario.machine.devices > 1:
+        raise ScenarioError(
+            f"machine.devices = {scenario.machine.devices}: the synthetic machine is one: leave devices out, or run "
+            "real models"
+        )
     preemption = scenario.machine.preemption
     if preemption is not None and None in (preemption.dump, preemption.restore, preemption.interval):
         raise ScenarioError(

@@ -1,6 +1,11 @@
 from . import metrics as metrics, reference as reference
 from .device_queues import Engines as Engines, least_busy as least_busy, queue_times as queue_times
-from .fleet import Fleet as Fleet, FleetModel as FleetModel, FleetRequest as FleetRequest
+from .fleet import (
+    Fleet as Fleet,
+    FleetModel as FleetModel,
+    FleetRequest as FleetRequest,
+    ModelOnDevices as ModelOnDevices,
+)
 from .forecast import Estimates as Estimates, Forecast as Forecast
 from .layer_graph import LayerGraph as LayerGraph
 from .layer_runner import LayerExecutor as LayerExecutor, LayerRunner as LayerRunner

@@ -3,23 +3,36 @@ first (**Queue-time balancing**, between devices)."""
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from hw.contract.bus import BusError, BusTimeout
 from hw.image import Image
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime.model_data import Arrays
+from sw.runtime.policies import OrderPolicy
 from sw.runtime.request import Inputs, Request, RequestCancelled
-from sw.runtime.runtime import DeviceHandle, Runtime, driver_of
+from sw.runtime.runtime import DeviceHandle, ModelHandle, ModelOfInputs, Runtime, driver_of
+from sw.runtime.waiting_requests import RequestSource
+
+
+class ModelOnDevices(Protocol):
+    """Is a model that is loaded on every device of a fleet that serves."""
+
+    def on(self, device: int) -> LoadedModel | ModelHandle | ModelOfInputs:
+        """Return what the next request on the device of that number runs."""
 
 
 @dataclass(frozen=True, eq=False)
 class FleetModel:
-    """Is a model that is loaded on every device of a fleet that serves; ``copies``: by number of the device."""
+    """Is a model that is loaded once on every device that serves; ``copies``: by number of the device."""
 
     copies: Mapping[int, LoadedModel]
+
+    def on(self, device: int) -> LoadedModel:
+        """Return the model as it is loaded on the device of that number."""
+        return self.copies[device]
 
 
 @dataclass(eq=False)
@@ -27,7 +40,7 @@ class FleetRequest:
     """Is one inference on a fleet. ``arrival``: cycle from which it may run. ``device``: number of the one that serves
     it, None until it has arrived. ``repeated``: how often it began again elsewhere, as its device had died."""
 
-    model: FleetModel
+    model: ModelOnDevices
     inputs: Inputs
     arrival: int
     how: dict[str, Any]
@@ -64,13 +77,18 @@ class _Member:
     dead: Exception | None = None
 
     @property
+    def time(self) -> int:
+        """Return its cycle, or the one at which it goes on: of a request that has been given to an idle device."""
+        return max(self.device.bus.cycle, min((request.arrival for request in self.serving), default=0))
+
+    @property
     def cycle(self) -> float:
         """Return its time, which is infinity while it has nothing to do."""
-        return self.device.bus.cycle if self.serving else math.inf
+        return self.time if self.serving else math.inf
 
     def wait(self, arrival: int) -> float:
         """Return how long a request that arrives then would wait for what is there, by estimate."""
-        return max(0.0, self.device.bus.cycle - arrival) + max(self.runtime.queue_times())
+        return max(0.0, self.time + max(self.runtime.queue_times()) - arrival)
 
 
 class Fleet:
@@ -79,20 +97,38 @@ class Fleet:
 
     A device whose driver cannot go on (its engine does not come out of reset, its bus fails or does not answer) is
     taken out. What it served starts over on the others; without any it fails, with that device's error.
+
+    ``on_end``: called with each request when it has ended for good; it may submit others.
     """
 
-    def __init__(self, devices: Sequence[Device | DeviceHandle], order: str = "idle_time", **options: Any) -> None:
+    def __init__(
+        self, devices: Sequence[Device | DeviceHandle], order: str | Callable[[], OrderPolicy] = "idle_time", *,
+        on_end: Callable[[FleetRequest], None] | None = None, **options: Any,
+    ) -> None:  # fmt: skip
         if not devices:
             raise ValueError("a fleet has at least one device")
-        drivers = [driver_of(device) for device in devices]
-        self._members = [_Member(device, Runtime(device, order, **options)) for device in drivers]
+        self._members: list[_Member] = []
+        for number, device in enumerate(map(driver_of, devices)):
+            self._members.append(_Member(device, Runtime(device, order, on_end=self._ender(number), **options)))
+        self._on_end = on_end or (lambda request: None)
         self._coming: list[tuple[int, int, FleetRequest]] = []  #: a heap by arrival
         self._count = 0
+        self._source: RequestSource | None = None
 
     @property
     def alive(self) -> list[int]:
         """Return the numbers of the devices that still serve."""
         return [number for number, member in enumerate(self._members) if member.dead is None]
+
+    @property
+    def dead(self) -> dict[int, Exception]:
+        """Return of each device that was taken out why, by its number."""
+        return {number: member.dead for number, member in enumerate(self._members) if member.dead is not None}
+
+    @property
+    def runtimes(self) -> list[Runtime]:
+        """Return the run time of each device, of those that were taken out too."""
+        return [member.runtime for member in self._members]
 
     def load(self, image: Image, engines: Sequence[int] | None = None, **how: Any) -> FleetModel:
         """Load ``image`` on every device that serves, as ``Device.load`` does; on none if one refuses it."""
@@ -106,54 +142,103 @@ class Fleet:
             raise
         return FleetModel(copies)
 
-    def submit(self, model: FleetModel, inputs: Inputs, *, arrival: int = 0, **how: Any) -> FleetRequest:
+    def submit(self, model: ModelOnDevices, inputs: Inputs, *, arrival: int = 0, **how: Any) -> FleetRequest:
         """Return a request for an inference of ``model`` that arrives at cycle ``arrival``; ``how`` is as for
-        ``Runtime.submit``. Its device is chosen when it arrives."""
+        ``Runtime.submit``. Its device is chosen when it arrives, or now if it is ``announced`` or there is no choice.
+        """
         request = FleetRequest(model, inputs, arrival, how)
-        self._wait(request)
+        if how.get("announced") or len(self.alive) == 1:
+            self._dispatch(request)
+        else:
+            self._wait(request)
         return request
 
     def _wait(self, request: FleetRequest) -> None:
         self._count += 1
         heapq.heappush(self._coming, (request.arrival, self._count, request))
 
-    def run_until_done(self) -> None:
-        """Run until every request has ended. Errors of a request are left in it."""
-        while self._coming or any(member.serving for member in self._members):
+    def run_until_done(self, source: RequestSource | None = None) -> None:
+        """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are
+        left in it."""
+        self._source = source
+        for number in self.alive:
+            self._members[number].runtime.serve(_Coming(self))
+        while True:
+            self.bring(self.now)
             behind = min(self._members, key=lambda member: member.cycle)
-            if self._coming and self._coming[0][0] <= behind.cycle:
-                self._dispatch(heapq.heappop(self._coming)[2])
-            else:
+            if behind.serving:
                 self._step(behind)
+            elif self.next_cycle() is None:
+                break
+        self._source = None
+        for number in self.alive:
+            self._guarded(
+                self._members[number], self._members[number].runtime.run_until_done
+            )  # what is left of restores
 
     def close(self) -> None:
         """Close the run times of all devices that serve."""
         for number in self.alive:
             self._members[number].runtime.close()
 
+    # -- arrivals --------------------------------------------------------------------------------------------
+    @property
+    def now(self) -> float:
+        """Return the cycle of the device that is behind of those that serve requests: nothing ends before it any more.
+        It is infinity if none does."""
+        return min(member.cycle for member in self._members)
+
+    def next_cycle(self) -> int | None:
+        """Return when the next request arrives, or the source goes on by itself; None if only after an end."""
+        due = [arrival for arrival, *_ in self._coming[:1]]
+        goes_on = None if self._source is None else self._source.next_cycle()
+        return min(due if goes_on is None else [*due, goes_on], default=None)
+
+    def bring(self, cycle: float) -> None:
+        """Take what arrives by ``cycle`` from the source, and give it to devices; but nothing that comes after an end
+        that is still unknown."""
+        while (due := self.next_cycle()) is not None and due <= min(cycle, self.now):
+            if self._coming and self._coming[0][0] <= due:
+                self._dispatch(heapq.heappop(self._coming)[2])
+            elif self._source is not None:
+                self._source.run_until(due)
+
     def _dispatch(self, request: FleetRequest) -> None:
         """Give ``request`` to the device on which it waits least, of equals to the first."""
-        if not self.alive:
-            request.error = next(member.dead for member in self._members if member.dead is not None)
-            return
-        number = min(self.alive, key=lambda number: self._members[number].wait(request.arrival))
-        member = self._members[number]
         try:
-            request.request = member.runtime.submit(
-                request.model.copies[number], request.inputs, arrival=request.arrival, **request.how
+            if not self.alive:
+                raise next(iter(self.dead.values()))
+            number = min(self.alive, key=lambda number: self._members[number].wait(request.arrival))
+            request.request = self._members[number].runtime.submit(
+                request.model.on(number), request.inputs, arrival=request.arrival, **request.how
             )
-        except Exception as error:  # what was asked for cannot be
+        except Exception as error:  # what was asked for cannot be, or there is no device
             request.error = error
+            self._on_end(request)
             return
-        request.device = number
-        member.serving.append(request)
+        request.device, request.request.repeated = number, request.repeated
+        self._members[number].serving.append(request)
+
+    # -- ends ------------------------------------------------------------------------------------------------
+    def _ender(self, number: int) -> Callable[[Request], None]:
+        """Return what the run time of a device calls with a request that has ended."""
+
+        def ended(one: Request) -> None:
+            served = next((request for request in self._members[number].serving if request.request is one), None)
+            if served is not None:
+                self._on_end(served)
+
+        return ended
 
     def _step(self, member: _Member) -> None:
+        self._guarded(member, member.runtime.step)
+        member.serving = [request for request in member.serving if not request.done()]
+
+    def _guarded(self, member: _Member, action: Callable[[], None]) -> None:
         try:
-            member.runtime.step()
+            action()
         except (DriverError, BusError, BusTimeout) as error:
             self._take_out(member, error)
-        member.serving = [request for request in member.serving if not request.done()]
 
     def _take_out(self, member: _Member, error: Exception) -> None:
         """Let what a device served start over elsewhere, at its own arrival."""
@@ -162,6 +247,21 @@ class Fleet:
         for request in left:
             request.request, request.device, request.repeated = None, None, request.repeated + 1
             self._wait(request)
+
+
+class _Coming:
+    """Is the source of each run time of ``fleet``: it brings what arrives to all of them."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def next_cycle(self) -> int | None:
+        """Return when the fleet next gives something to a device, as ``RequestSource`` describes it."""
+        return self._fleet.next_cycle()
+
+    def run_until(self, cycle: int) -> None:
+        """Give what is due to devices, as ``RequestSource`` describes it."""
+        self._fleet.bring(cycle)
 
 
 def _ended_well(request: FleetRequest) -> bool:

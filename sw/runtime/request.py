@@ -98,7 +98,9 @@ class Request:
     started: int | None = None  #: cycle at which the host started it, for the last time if it had to be repeated
     stored: int | None = None  #: likewise the cycle from which its inputs were on the device
     ended: int | None = None  #: cycle at which its last job ended
-    repeated: int = 0  #: times it was started over: it was killed, or another request stopped its engine
+    repeated: int = (
+        0  #: times it was started over: it was killed, or its engine was stopped for another, or its device died
+    )
     preempted: int = 0  #: times it was suspended or killed for a more urgent one
     killed: int = 0  #: those of these times that it was killed, so that it started over
     results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended

@@ -126,13 +126,17 @@ class RequestRunner:
                 found[engine] += cycles
         return found
 
+    def serve(self, source: RequestSource | None) -> None:
+        """Take requests from ``source`` in the steps from now on, or from none any more."""
+        self._waiting.serve(source)
+
     def run_until_done(self, source: RequestSource | None = None) -> None:
         """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are
         left in it."""
-        self._waiting.serve(source)
+        self.serve(source)
         while self._waiting or self._started.requests or self._priorities.suspended:
             self.step()
-        self._waiting.serve(None)
+        self.serve(None)
         self._recovery.guarded(self.device.settle)  # the last completions of restores belong to the spans
 
     def spans(self) -> list[RunSpan]:
