@@ -25,6 +25,7 @@ AnyBackend = Annotated[
 Page = Annotated[Path | None, typer.Option("--report", help="write a page with timeline, plots and tables (.html)")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Live = Annotated[bool, typer.Option("--live", help="while it runs, show engines, queues and requests, as top does")]
+Devices = Annotated[int | None, typer.Option("--devices", help="how many devices serve, all alike, 1 to 16")]
 Csv = Annotated[bool, typer.Option("--csv", help="print the table as comma-separated values")]
 Dim = Annotated[list[str] | None, typer.Option("--dim", help="size of a dynamic dimension, such as seq=64; repeatable")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]

@@ -10,6 +10,7 @@ from caesura.api import UsageError
 from caesura.commands.options import (
     CheckOutputs,
     Csv,
+    Devices,
     Json,
     Live,
     Page,
@@ -42,6 +43,7 @@ def scenario(
     option: PolicyOptions = None,
     params: ParamsFile = None,
     changes: Set = None,
+    devices: Devices = None,
     as_json: Json = False,
     as_csv: Csv = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
@@ -75,7 +77,8 @@ def scenario(
         results = [
             run_scenario(
                 file, name, backend, placement=placement, options=chosen, trace=trace, params=params,
-                changes=changes or (), page=page, seen=drawn if chart else None, progress=progress, check=check,
+                changes=changes or (), devices=devices, page=page, seen=drawn if chart else None, progress=progress,
+                check=check,
             )
             for name in policies
         ]  # fmt: skip

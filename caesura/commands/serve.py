@@ -10,6 +10,7 @@ from caesura.api import UsageError
 from caesura.commands.options import (
     CheckOutputs,
     Csv,
+    Devices,
     Json,
     Page,
     Placement,
@@ -41,6 +42,7 @@ def serve(
     requests: Annotated[
         int | None, typer.Option(min=1, help="models: how many of each, one after the other (default: 10)")
     ] = None,
+    devices: Devices = None,
     check: CheckOutputs = False,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -58,7 +60,7 @@ def serve(
         raise UsageError("--chart draws for people: leave --json and --csv out")
     if backend not in BACKENDS:
         raise UsageError(f"caesura serve runs models, which backend {backend!r} has not: use {', '.join(BACKENDS)}")
-    scenario, folder = scenario_of(files, compilation, requests)
+    scenario, folder = scenario_of(files, compilation, requests, devices)
     with Progress() as progress:
         served = served_by(
             scenario, policy, backend, folder=folder, check=check, placement=placement, options=policy_options(option),
@@ -77,6 +79,7 @@ def serve(
 def _told(served: "Served", chart: bool) -> list[RenderableType]:
     """Return what people read: the head, notes, a table of models, what was compared, and a chart if it is asked
     for."""
+    from caesura.scenario.device_report import device_tables
     from caesura.scenario.model_report import models_tables
     from caesura.scenario.outcome_chart import outcome_chart
 
@@ -89,7 +92,7 @@ def _told(served: "Served", chart: bool) -> list[RenderableType]:
     return [
         line(f"{result['scenario']}: {asked} in {result['makespan']:,.0f} {unit}"),
         *(line(f"note: {note}", "yellow") for note in result["notes"]),
-        *(table.rich() for table in models_tables(result["models"], unit)),
+        *(table.rich() for table in [*models_tables(result["models"], unit), *device_tables(result["devices"])]),
         line(f"outputs: {result['checked']} of {ended} compared with those of the models alone: {equal}{rest}"),
         *drawn,
     ]

@@ -18,6 +18,7 @@ from caesura.scenario import (
     explained,
     hardware_of,
     load_scenario,
+    on_devices,
     on_machine,
 )
 from compiler import Options
@@ -26,8 +27,15 @@ from hw.image import Image
 _KEYS = ("observe", "engines", "placed", "lv2_limit")  #: options that are keys of a model
 
 
-def scenario_of(files: list[Path], compilation: Compilation, requests: int | None) -> tuple[Scenario, Path]:
+def scenario_of(
+    files: list[Path], compilation: Compilation, requests: int | None, devices: int | None = None
+) -> tuple[Scenario, Path]:
     """Return the scenario that is asked for, and the folder for paths in it. Raises :class:`UsageError`."""
+    scenario, folder = _asked_for(files, compilation, requests)
+    return scenario if devices is None else on_devices(scenario, devices), folder
+
+
+def _asked_for(files: list[Path], compilation: Compilation, requests: int | None) -> tuple[Scenario, Path]:
     if not any(file.suffix == ".toml" for file in files):
         return _of_models(files, compilation, requests or 10), Path()
     if len(files) > 1:

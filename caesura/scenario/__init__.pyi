@@ -2,9 +2,10 @@ from .alone import times_alone as times_alone
 from .arrivals import Closed as Closed, Periodic as Periodic, Poisson as Poisson, TraceSpec as TraceSpec
 from .backends import RUNNERS as RUNNERS
 from .closed_loop import closed_loops as closed_loops
+from .device_report import DeviceReport as DeviceReport
 from .file_table import ScenarioError as ScenarioError, explained as explained
 from .lengths import LengthRange as LengthRange
-from .machine_choice import hardware_of as hardware_of, on_machine as on_machine
+from .machine_choice import hardware_of as hardware_of, on_devices as on_devices, on_machine as on_machine
 from .model_images import ModelImages as ModelImages
 from .model_report import ModelReport as ModelReport
 from .model_spec import LayerSpec as LayerSpec, ModelSpec as ModelSpec

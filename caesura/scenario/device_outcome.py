@@ -7,7 +7,7 @@ from typing import NamedTuple
 import simpy
 
 from caesura.scenario.model_executor import ModelRun
-from caesura.scenario.outcome import DeviceRun, Frame, LayerRun, ModelPlace, Outcome, RequestRun
+from caesura.scenario.outcome import DeviceRun, Frame, LayerRun, ModelPlace, Outcome, RequestRun, on_device
 from caesura.views import preemptive_spans
 from sim import Span, cost
 from sw.driver import Device
@@ -143,7 +143,7 @@ def of_all(parts: Sequence[Outcome]) -> Outcome:
         switch_time=sum(part.switch_time for part in parts),
         preemptions=sum(part.preemptions for part in parts),
         timeline=[
-            replace(span, track=(f"device {n}: {span.track[0]}", span.track[1]))
+            replace(span, track=(on_device(n, span.track[0]), span.track[1]))
             for n, part in enumerate(parts)
             for span in part.timeline
         ],

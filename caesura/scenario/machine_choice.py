@@ -6,7 +6,8 @@ from typing import TypedDict
 
 from caesura.api import resolve
 from caesura.machines import changed, machine
-from caesura.scenario.schema import Scenario
+from caesura.scenario.file_table import ScenarioError
+from caesura.scenario.schema import MOST_DEVICES, Scenario
 from hw.contract.params import PRESETS, SocParams
 
 
@@ -41,5 +42,7 @@ def on_machine(scenario: Scenario, preset: str | None, params: Path | None, chan
 
 
 def on_devices(scenario: Scenario, devices: int) -> Scenario:
-    """Return the scenario with another number of devices."""
+    """Return the scenario with another number of devices. Raises :class:`ScenarioError` for too few or too many."""
+    if not 1 <= devices <= MOST_DEVICES:
+        raise ScenarioError(f"devices = {devices}: must be from 1 to {MOST_DEVICES}")
     return scenario.model_copy(update={"machine": scenario.machine.model_copy(update={"devices": devices})})

@@ -137,9 +137,27 @@ class Outcome:
     decision_seconds: list[float] = field(default_factory=list)  #: wall time of each decision on this computer
 
     @property
+    def device_count(self) -> int:
+        """Return how many devices, or synthetic machines, there were."""
+        return max(1, len(self.devices))
+
+    @property
+    def engine_names(self) -> list[str]:
+        """Return what the timeline calls each engine."""
+        if self.device_count == 1:
+            return [f"engine {engine}" for engine in range(self.engines)]
+        each = self.engines // self.device_count
+        return [on_device(engine // each, f"engine {engine % each}") for engine in range(self.engines)]
+
+    @property
     def makespan(self) -> float:
         """Return the time from the first arrival to the last end."""
         return max(frame.left for frame in self.frames) - min(frame.arrival for frame in self.frames)
+
+
+def on_device(number: int, group: str) -> str:
+    """Return what a ``group`` of tracks is called where it is that of one of several devices."""
+    return f"device {number}: {group}"
 
 
 def write_outcome(path: Path, outcome: Outcome, time_unit: str) -> None:

@@ -48,7 +48,7 @@ def outcome_chart(outcome: Outcome, time_unit: str, width: int) -> Group:
         *(Bar(line, _MOVES[kind], start, end, "bold red", short=True) for line, kind, start, end in moved),
         *(Bar(_cpu(outcome, run.cpu), stages[run.stage], run.start, run.end) for run in outcome.cpu),
     ]
-    lines = [f"engine {engine}" for engine in range(outcome.engines)]
+    lines = [_short(name) for name in outcome.engine_names]
     lines += [_cpu(outcome, number) for number in sorted({run.cpu for run in outcome.cpu})]
     columns = max(1, width - MARGIN)
     blocks, scale = _layout(bars, columns)
@@ -73,11 +73,16 @@ def _ran(outcome: Outcome, time_unit: str) -> tuple[list[_Ran], list[_Ran]]:
         return layers, [(f"engine {move.engine}", move.kind, move.begin, move.end) for move in outcome.moves]
     ticks = CYCLES[time_unit]
     spans = [
-        (span.track[0], span.kind, span.start / ticks, span.end / ticks)
+        (_short(span.track[0]), span.kind, span.start / ticks, span.end / ticks)
         for span in outcome.timeline
         if span.track[1] == "executor"
     ]
     return [one for one in spans if one[1] not in _MOVES], [one for one in spans if one[1] in _MOVES]
+
+
+def _short(name: str) -> str:
+    """Return the name of an engine so that it fits in front of its line: ``d1 engine 0``."""
+    return name.replace("device ", "d").replace(":", "")
 
 
 def _cpu(outcome: Outcome, number: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
+from caesura.scenario.device_report import device_notes, device_reports, device_tables
 from caesura.scenario.model_report import model_reports, time_text
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.schema import Scenario
@@ -56,7 +57,7 @@ def report(
         "fairness": metrics.fairness(progress) if ended else None,
         "sla_violation_rate": metrics.sla_violation_rate((frame.end, frame.deadline) for frame in frames),
         "compute_utilisation": metrics.utilisation(sum(outcome.compute_busy), span * outcome.engines),
-        "access_utilisation": metrics.utilisation(outcome.access_busy, span),
+        "access_utilisation": metrics.utilisation(outcome.access_busy, span * outcome.device_count),
         "preemptions": outcome.preemptions,
         **{
             name: sum(getattr(run, name) for run in outcome.requests)
@@ -74,16 +75,21 @@ def report(
         "decision_us": _distribution([1e6 * seconds for seconds in outcome.decision_seconds]),
         "streams": [_stream(name, time, frames) for name, time in alone.items()],
         "models": [asdict(one) for one in model_reports(scenario, outcome)],
+        "devices": [asdict(one) for one in device_reports(outcome)],
     }
 
 
 def _notes(policy: str, outcome: Outcome) -> list[str]:
-    notes = []
+    notes = device_notes(outcome)
     if outcome.mismatches:
         told, more = outcome.mismatches[0], len(outcome.mismatches) - 1
         notes.append(f"outputs are NOT those of the models alone: {told}{f', and {more} more' if more else ''}")
     if policy in PLACEMENT and outcome.queues == 1:
-        way_out = "set machine.placed = true, on several engines" if outcome.engines > 1 else "raise machine.engines"
+        way_out = (
+            "set machine.placed = true, on several engines"
+            if outcome.engines > outcome.device_count
+            else "raise machine.engines"
+        )
         notes.append(f"{policy} chooses among queues of engines, and here is one: this is fcfs; {way_out}")
     return notes
 
@@ -148,7 +154,9 @@ def to_table(result: Mapping[str, Any]) -> Group:
         )
         for stream in result["streams"]
     ]  # fmt: skip
-    tables = (table_of("", ("metric", ">value"), totals), table_of("", heads, streams))
+    tables = (
+        table_of("", ("metric", ">value"), totals), table_of("", heads, streams), *device_tables(result["devices"]),
+    )  # fmt: skip
     return Group(head, *_note_lines([result]), *(table.rich() for table in tables))
 
 

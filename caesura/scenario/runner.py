@@ -6,7 +6,7 @@ from typing import Any
 
 from caesura.scenario.alone import times_alone
 from caesura.scenario.backends import backend_of, refuse_synthetic, runner_of
-from caesura.scenario.machine_choice import on_machine
+from caesura.scenario.machine_choice import on_devices, on_machine
 from caesura.scenario.outcome import Outcome, write_outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.reports import report
@@ -78,6 +78,7 @@ def run_scenario(
     *,
     params: Path | None = None,
     changes: Sequence[str] = (),
+    devices: int | None = None,
     seen: Callable[[Scenario, Outcome], None] | None = None,
     placement: str = "queue_time",
     options: Mapping[str, Any] | None = None,
@@ -90,12 +91,15 @@ def run_scenario(
     """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.reports`` for the members.
 
     ``params``: a file of parameters of the hardware, instead of those of the scenario; ``changes`` to either, such as
-    ``engines=4``. ``seen`` is called with all that happened. All else is as for :func:`serve`.
+    ``engines=4``; ``devices``: how many, instead of those of the scenario. ``seen`` is called with all that happened.
+    All else is as for :func:`serve`.
     """
     scenario = load_scenario(path)
     if params is not None or changes:
         refuse_synthetic(backend or backend_of(scenario))
         scenario = on_machine(scenario, None, params, changes)
+    if devices is not None:
+        scenario = on_devices(scenario, devices)
     served = serve(
         scenario, policy, backend, folder=Path(path).parent, placement=placement, options=options, check=check,
         trace=trace, page=page, keep_outputs=keep_outputs, progress=progress,

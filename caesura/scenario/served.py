@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from caesura.scenario.device_report import DeviceReport, device_reports
 from caesura.scenario.model_report import ModelReport, model_reports
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.schema import Scenario
@@ -22,6 +23,11 @@ class Served:
     def models(self) -> list[ModelReport]:
         """Return how each model fared, in the order of the scenario."""
         return model_reports(self.scenario, self.outcome)
+
+    @cached_property
+    def devices(self) -> list[DeviceReport]:
+        """Return what each device served, by number."""
+        return device_reports(self.outcome)
 
     @property
     def mismatches(self) -> list[str]:

@@ -29,7 +29,7 @@ class LiveView(Progress):
         self._console = console or Console(stderr=True)
         self._every, self._seconds = every, seconds
         self._live: Live | None = None
-        self._look: Callable[[], Snapshot] | None = None
+        self._looks: list[Callable[[], Snapshot]] = []
         self._origin = self._next = 0
         self._drawn = -seconds
 
@@ -43,31 +43,39 @@ class LiveView(Progress):
         super().task(what, cycle=cycle, expected=expected)
 
     def watch(self, runtime: RequestRunner, names: Callable[[LoadedModel], str] | None = None) -> None:
-        """Show what ``runtime`` does from now on, until the next task. ``names`` is what models are called, by default
-        as their files."""
+        """Show what ``runtime`` does from now on, until the next task, below others that are watched. ``names`` is what
+        models are called, by default as their files."""
         if not self._console.is_terminal:
+            return
+        self._looks.append(lambda: take_snapshot(runtime, names or name_of))
+        if self._live is not None:
             return
         what = self._what
         self.rest()
-        self._what, self._look = what, lambda: take_snapshot(runtime, names or name_of)
+        self._what = what
         self._origin = self._next = runtime.device.bus.cycle
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
 
     def cycles(self, cycle: int) -> None:
         """Take the cycle that the simulator reports, and draw a picture if it is time."""
-        if self._live is None or self._look is None:
+        if self._live is None:
             super().cycles(cycle)
             return
         now = time.monotonic()
         if cycle >= self._next and now >= self._drawn + self._seconds:
             self._next, self._drawn = cycle + self._every, now
-            self._live.update(picture(self._look(), self._what, self._origin), refresh=True)
+            self._live.update(Group(*self._pictures()), refresh=True)
+
+    def _pictures(self) -> Iterator[RenderableType]:
+        for number, look in enumerate(self._looks):
+            title = self._what if len(self._looks) == 1 else f"{self._what}, device {number}"
+            yield picture(look(), title, self._origin)
 
     def _leave(self) -> None:
         if self._live is not None:
             self._live.stop()
-        self._live = self._look = None
+        self._live, self._looks = None, []
 
 
 def picture(moment: Snapshot, title: str = "", origin: int = 0) -> RenderableType:
