@@ -85,11 +85,8 @@ def _notes(policy: str, outcome: Outcome) -> list[str]:
         told, more = outcome.mismatches[0], len(outcome.mismatches) - 1
         notes.append(f"outputs are NOT those of the models alone: {told}{f', and {more} more' if more else ''}")
     if policy in PLACEMENT and outcome.queues == 1:
-        way_out = (
-            "set machine.placed = true, on several engines"
-            if outcome.engines > outcome.device_count
-            else "raise machine.engines"
-        )
+        several = outcome.engines > outcome.device_count
+        way_out = "set machine.placed = true, on several engines" if several else "raise machine.engines"
         notes.append(f"{policy} chooses among queues of engines, and here is one: this is fcfs; {way_out}")
     return notes
 

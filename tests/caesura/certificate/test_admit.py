@@ -123,6 +123,7 @@ def test_a_stream_that_does_not_exist_is_an_error(tmp_path):
         ({"stages": [{"model": "long"}]}, "'urgent' and 'steady' run one model, 'long'.*give it twice"),
         ({"models__short__copies": 2}, "'short' is loaded 2 times; add copies = 1"),
         ({"machine__placed": True, "models__short__engines": 1, "models__long__engines": 1}, "machine.placed lets"),
+        ({"machine__devices": 2}, "machine.devices = 2: a certificate is for one device; leave devices out"),
         ({"arrivals": {"kind": "periodic", "period": 0.5, "count": 5}}, "a period of 0.5 is less than a cycle"),
     ],
 )  # fmt: skip
