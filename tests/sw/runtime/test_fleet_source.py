@@ -60,7 +60,7 @@ def test_a_request_may_follow_another_on_any_device():
     follow = [request for request in done if request.model is short]
     assert first.device == 0 and [request.device for request in follow] == [1] * len(follow)
     assert [later.arrival for later in follow[1:]] == [one.ended for one in follow[:-1]]
-    assert all(later.request.arrival == later.arrival for later in follow)
+    assert all(0 <= later.request.arrival - later.arrival < 1000 for later in follow)  # when its device looked
 
 
 def test_each_request_ends_once_also_if_its_device_dies(monkeypatch):
