@@ -68,6 +68,9 @@ class DeviceExecutor:
         self._announced: dict[ModelRun, simpy.Event] = {}
         self._error: Exception | None = None  #: of the first request that failed; nothing is served after it
         machine, self._placed = scenario.machine, scenario.machine.placed
+        self._origin = max(device.bus.cycle for device in devices)
+        for device in devices:
+            device.bus.advance(self._origin - device.bus.cycle)
         self._fleet = Fleet(
             devices, policies.order, on_end=self._ended, placement=policies.placement if machine.placed else None,
             placed=machine.placed, preemptive=machine.preemption is not None, may_kill=machine.may_kill,
@@ -76,9 +79,6 @@ class DeviceExecutor:
             initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
             history=None,
         )  # fmt: skip
-        self._origin = max(device.bus.cycle for device in devices)
-        for device in devices:
-            device.bus.advance(self._origin - device.bus.cycle)
         self._called: dict[int, str] = {}
         for runtime in self._fleet.runtimes:
             self._progress.watch(runtime, self._name)

@@ -9,6 +9,7 @@ import pytest
 
 from caesura import api
 from caesura.scenario import Policies, RtlRunner, ScenarioError, parse_scenario, serve
+from caesura.scenario.served_model import ModelInTurn, ServedModel
 from hw.contract.bus import BusError
 from sim.backends import MODEL
 from sim.model import ModelBus
@@ -84,6 +85,8 @@ def test_a_second_request_does_not_wait_behind_a_long_one():
     loop = {**stream("short"), "arrivals": {"kind": "closed", "count": 12, "concurrency": 4}}
     twice = served(loop)
     assert sorted(where(twice, "short")) == [0] * 6 + [1] * 6
+    arrivals = {frame.number: frame.arrival for frame in twice.outcome.frames}
+    assert {run.number: run.arrival for run in twice.outcome.requests} == arrivals
     assert twice.models[0].copies == 2 and twice.outcome.engines == 2
 
 
@@ -104,14 +107,21 @@ def test_preemption_deadlines_and_announced_work():
 def test_placed_layers_and_lengths(tmp_path):
     placed = served(
         stream("long", 0, 10), stream("short", 20, 30), policy="queue_time", params={"engines": 2}, placed=True,
-        initial_waits=None,
     )  # fmt: skip
     assert placed.outcome.queues == 2 and placed.outcome.engines == 4
     assert {run.engine for run in placed.outcome.layers} > {0, 2}
+    warm = {"initial_waits": [90_000, 0], "engines": 2, "initial_waits_decay": True}
+    first = served(stream("short", 0, 0), policy="queue_time", params={"engines": 2}, placed=True, **warm)
+    assert {run.engine for run in first.outcome.layers} == {1, 3}  # engine 0 of both devices is not warm yet
     onnx.save(conv_net((1, 1)), tmp_path / "net.onnx")
     net = {"net": {"onnx": str(tmp_path / "net.onnx"), "dimension": "L"}}
     found = served(stream("net", 0, 0, 10, 10, lengths=[6, 9]), models=net)
     assert sorted(where(found, "net")) == [0, 0, 1, 1]
+
+
+def test_copies_take_turns_on_each_device():
+    turns = ModelInTurn([ServedModel(copies, [0], [], {}) for copies in ("ab", "c")])
+    assert "".join(turns.on(device) for device in (0, 1, 0, 1, 0)) == "acbca"
 
 
 def broken(dies_at, which=1):

@@ -108,3 +108,13 @@ def test_an_announced_request_is_known_before_it_arrives():
         check([urgent])
         ends.append(urgent.ended)
     assert ends[1] < ends[0]
+
+
+def test_what_comes_at_once_to_idle_devices_is_shared():
+    """Also long after their last request, where their own time is behind."""
+    fleet, _ = fleet_of(2)
+    model = fleet.load(image())
+    requests = [fleet.submit(model, X, arrival=90_000) for _ in range(2)]
+    fleet.run_until_done()
+    check(requests)
+    assert [request.device for request in requests] == [0, 1]
