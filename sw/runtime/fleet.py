@@ -77,18 +77,13 @@ class _Member:
     dead: Exception | None = None
 
     @property
-    def time(self) -> int:
-        """Return its cycle, or the one at which it goes on: of a request that has been given to an idle device."""
-        return max(self.device.bus.cycle, min((request.arrival for request in self.serving), default=0))
-
-    @property
     def cycle(self) -> float:
         """Return its time, which is infinity while it has nothing to do."""
-        return self.time if self.serving else math.inf
+        return self.device.bus.cycle if self.serving else math.inf
 
     def wait(self, arrival: int) -> float:
         """Return how long a request that arrives then would wait for what is there, by estimate."""
-        return max(0.0, self.time + max(self.runtime.queue_times()) - arrival)
+        return max(0.0, self.device.bus.cycle + max(self.runtime.queue_times()) - arrival)
 
 
 class Fleet:

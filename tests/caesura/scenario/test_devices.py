@@ -110,7 +110,7 @@ def test_placed_layers_and_lengths(tmp_path):
     )  # fmt: skip
     assert placed.outcome.queues == 2 and placed.outcome.engines == 4
     assert {run.engine for run in placed.outcome.layers} > {0, 2}
-    warm = {"initial_waits": [90_000, 0], "engines": 2, "initial_waits_decay": True}
+    warm = {"initial_waits": [5000, 0], "engines": 2, "initial_waits_decay": True}
     first = served(stream("short", 0, 0), policy="queue_time", params={"engines": 2}, placed=True, **warm)
     assert {run.engine for run in first.outcome.layers} == {1, 3}  # engine 0 of both devices is not warm yet
     onnx.save(conv_net((1, 1)), tmp_path / "net.onnx")
@@ -157,6 +157,9 @@ def test_what_a_device_that_dies_served_starts_over_elsewhere():
         runs[dies_at] = outcome
     healthy, hurt = runs[10**9], runs[200_000]
     assert [device.died for device in healthy.devices] == [None, None]
+    for outcome in (healthy, hurt):  # which each device may learn later, as it had gone on
+        arrivals = {(frame.stream, frame.number): frame.arrival for frame in outcome.frames}
+        assert {(run.stream, run.number): run.arrival for run in outcome.requests} == arrivals
     assert [device.died for device in hurt.devices] == [None, "BusError: the device has gone"]
     again = [run for run in hurt.requests if run.started_over]
     assert again and all(run.device == 0 for run in again)
