@@ -12,7 +12,7 @@ from caesura.scenario.outcome import Frame, ModelPlace, Outcome
 from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Scenario
-from caesura.scenario.served_model import ModelInTurn, ServedModel
+from caesura.scenario.served_model import ModelCopies, ServedModel
 from caesura.views import Progress
 from sw.driver import Device, LoadedModel
 from sw.runtime import Arrays, DeadlineMissed, Fleet, FleetRequest, Mechanism, Situation, durations, turns_taken
@@ -52,7 +52,7 @@ class DeviceExecutor:
     ) -> None:  # fmt: skip
         self.env, self.ticks = simpy.Environment(), scenario.cycles_per_unit
         self._devices, self._models, self._at_arrival = devices, models[0], policies.at_arrival
-        self._loaded = {name: ModelInTurn([each[name] for each in models]) for name in models[0]}
+        self._loaded = {name: ModelCopies([each[name] for each in models]) for name in models[0]}
         self.alone: dict[str, Alone] = {}
         self.check = OutputCheck()
         self._keep, self._places = keep, dict[str, dict[tuple[int, int], tuple[tuple[int, ...], int]]]()

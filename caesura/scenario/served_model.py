@@ -49,7 +49,7 @@ class ServedModel:
                 one.close()
 
 
-class ModelInTurn:
+class ModelCopies:
     """Is a model as it is loaded on several devices, ``models`` by number: requests on a device take its copies in
     turn."""
 

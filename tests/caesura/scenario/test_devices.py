@@ -9,7 +9,7 @@ import pytest
 
 from caesura import api
 from caesura.scenario import Policies, RtlRunner, ScenarioError, parse_scenario, serve
-from caesura.scenario.served_model import ModelInTurn, ServedModel
+from caesura.scenario.served_model import ModelCopies, ServedModel
 from hw.contract.bus import BusError
 from sim.backends import MODEL
 from sim.model import ModelBus
@@ -120,7 +120,7 @@ def test_placed_layers_and_lengths(tmp_path):
 
 
 def test_copies_take_turns_on_each_device():
-    turns = ModelInTurn([ServedModel(copies, [0], [], {}) for copies in ("ab", "c")])
+    turns = ModelCopies([ServedModel(copies, [0], [], {}) for copies in ("ab", "c")])
     assert "".join(turns.on(device) for device in (0, 1, 0, 1, 0)) == "acbca"
 
 

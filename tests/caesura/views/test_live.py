@@ -105,6 +105,15 @@ def test_pictures_come_by_simulated_time(file, monkeypatch):
     assert 6 <= len(cycles) < 30 and all(b - a >= 9_000 or b < a for a, b in itertools.pairwise(cycles))
 
 
+def test_several_devices_are_shown_one_below_the_other(file):
+    stream = io.StringIO()
+    with LiveView(Console(file=stream, force_terminal=True, width=200, height=60), every=500, seconds=0) as view:
+        seen = run_scenario(file, "fcfs", devices=2, progress=view)
+    assert len(seen["devices"]) == 2
+    last = stream.getvalue().rpartition("device 0: cycle ")[2]
+    assert "device 1: cycle " in last and "1 running" in last
+
+
 def test_without_a_terminal_nothing_but_the_report_is_printed(file):
     code, out, err = caesura_command("scenario", str(file), "--policy", "fcfs", "--live")
     assert code == 0 and "\x1b" not in out + err and "antt" in out
