@@ -12,7 +12,7 @@ from hw.image import Image
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime.model_data import Arrays
 from sw.runtime.policies import OrderPolicy
-from sw.runtime.request import Inputs, Request, RequestCancelled
+from sw.runtime.request import Inputs, Request
 from sw.runtime.runtime import DeviceHandle, ModelHandle, ModelOfInputs, Runtime, driver_of
 from sw.runtime.waiting_requests import RequestSource
 
@@ -73,7 +73,7 @@ class _Member:
 
     device: Device
     runtime: Runtime
-    serving: list[FleetRequest] = field(default_factory=list)
+    serving: dict[Request, FleetRequest] = field(default_factory=dict)
     dead: Exception | None = None
 
     @property
@@ -162,7 +162,7 @@ class Fleet:
             self.bring(self.now)
             behind = min(self._members, key=lambda member: member.cycle)
             if behind.serving:
-                self._step(behind)
+                self._guarded(behind, behind.runtime.step)
             elif self.next_cycle() is None:
                 break
         self._source = None
@@ -203,7 +203,9 @@ class Fleet:
         try:
             if not self.alive:
                 raise next(iter(self.dead.values()))
-            number = min(self.alive, key=lambda number: self._members[number].wait(request.arrival))
+            number, *others = self.alive
+            if others:
+                number = min(self.alive, key=lambda number: self._members[number].wait(request.arrival))
             request.request = self._members[number].runtime.submit(
                 request.model.on(number), request.inputs, arrival=request.arrival, **request.how
             )
@@ -212,22 +214,18 @@ class Fleet:
             self._on_end(request)
             return
         request.device, request.request.repeated = number, request.repeated
-        self._members[number].serving.append(request)
+        self._members[number].serving[request.request] = request
 
     # -- ends ------------------------------------------------------------------------------------------------
     def _ender(self, number: int) -> Callable[[Request], None]:
         """Return what the run time of a device calls with a request that has ended."""
 
         def ended(one: Request) -> None:
-            served = next((request for request in self._members[number].serving if request.request is one), None)
-            if served is not None:
+            served = self._members[number].serving.pop(one, None)
+            if served is not None:  # not one that somebody else gave to the run time
                 self._on_end(served)
 
         return ended
-
-    def _step(self, member: _Member) -> None:
-        self._guarded(member, member.runtime.step)
-        member.serving = [request for request in member.serving if not request.done()]
 
     def _guarded(self, member: _Member, action: Callable[[], None]) -> None:
         try:
@@ -238,8 +236,8 @@ class Fleet:
     def _take_out(self, member: _Member, error: Exception) -> None:
         """Let what a device served start over elsewhere, at its own arrival."""
         member.dead = error
-        left, member.serving = [one for one in member.serving if not _ended_well(one)], []
-        for request in left:
+        left, member.serving = member.serving, {}
+        for request in left.values():
             request.request, request.device, request.repeated = None, None, request.repeated + 1
             self._wait(request)
 
@@ -257,9 +255,3 @@ class _Coming:
     def run_until(self, cycle: int) -> None:
         """Give what is due to devices, as ``RequestSource`` describes it."""
         self._fleet.bring(cycle)
-
-
-def _ended_well(request: FleetRequest) -> bool:
-    """Return whether a request on a device that has died has ended by itself."""
-    found = request.request
-    return found is not None and found.done() and not isinstance(found.error, RequestCancelled)

@@ -229,16 +229,20 @@ class RequestRunner:
         self._switching.forget(request)
         self._switching.reconsider()
         self._unfinished -= 1
-        try:
-            if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
-                reference.store(request.model.image, request.results)
-                past_of(self.device, request.tenant).add(MeasuredLayer.all_of(request.model.image))
-            if self._on_end is not None:
-                self._on_end(request)
-        except Exception as failure:
-            request.failed_at_end(failure)
+        for action in (self._learn, self._on_end):
+            try:
+                if action is not None:
+                    action(request)
+            except Exception as failure:
+                request.failed_at_end(failure)
         if not self._unfinished:
             self.device.ownership.release(self)
+
+    def _learn(self, request: Request) -> None:
+        """Keep the durations of the layers of a request that had the device to itself, if its image has none."""
+        if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
+            reference.store(request.model.image, request.results)
+            past_of(self.device, request.tenant).add(MeasuredLayer.all_of(request.model.image))
 
     # -- waiting ---------------------------------------------------------------------------------------------
     # Time passes while the host works. So what has become due since the turn began is looked at before anything is
