@@ -121,7 +121,12 @@ class RequestRunner:
         """Return of each engine the cycles that the requests which use it, or will, are expected to take there."""
         found = [0.0] * self.device.params.engines
         left = [(request, self._started.remaining([request])) for request in self._started.requests]
-        for request, cycles in [*left, *((request, request.expected_cycles) for request in self._waiting)]:
+        alone: dict[int, float] = {}  #: by loaded model, of which many requests may wait
+        for request in self._waiting:
+            if request.model.number not in alone:
+                alone[request.model.number] = request.expected_cycles
+            left.append((request, alone[request.model.number]))
+        for request, cycles in left:
             for engine in self._priorities.engines(request):
                 found[engine] += cycles
         return found
