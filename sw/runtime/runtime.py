@@ -136,8 +136,8 @@ class Runtime(RequestRunner):
         device = driver_of(device)
         device.remember(history)
         rules = Rules.chosen(
-            device, order or "idle_time", placement, placed=placed, preemptive=preemptive, may_kill=may_kill, ahead=ahead,
-            at_arrival=at_arrival, per_decision=layers_per_decision, initial_waits=initial_waits,
+            device, order or "idle_time", placement, placed=placed, preemptive=preemptive, may_kill=may_kill,
+            ahead=ahead, at_arrival=at_arrival, per_decision=layers_per_decision, initial_waits=initial_waits,
             decay=initial_waits_decay,
         )  # fmt: skip
         super().__init__(

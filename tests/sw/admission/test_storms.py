@@ -240,7 +240,7 @@ def test_clients_that_send_as_they_like_never_exceed_bounds_if_they_are_policed(
         rng = random.Random(seed)
         streams = some_streams(rng, engines)
         until = 6 * max(one.period for one in streams)
-        sent = {one.name: sorted(rng.randrange(until) for _ in range(rng.choice([3, 12]))) for one in streams}
+        sent = {one.name: sorted(rng.randrange(until) for _ in range(rng.choice([3, 40]))) for one in streams}
         assert not exceeded(streams, let_in(streams, sent)), f"seed {seed}"
         unpoliced += bool(exceeded(streams, let_in(streams, sent, policing=False)))
     assert unpoliced > 10
