@@ -58,20 +58,26 @@ class Certificate:
 
 
 def admit(
-    scenario: Scenario | Path | str, *, folder: Path | str | None = None, progress: Progress | None = None
+    scenario: Scenario | Path | str,
+    *,
+    folder: Path | str | None = None,
+    jobs: int | None = None,
+    cache: bool = True,
+    progress: Progress | None = None,
 ) -> Certificate:
     """Return the certificate of a scenario, or of a file that holds one: whether every stream with ``promise = "hard"``
     keeps its deadline whatever the phases, from bounds on the programs of all models.
 
-    ``folder``: where the paths in the scenario begin; that of its file by default. Models are compiled. Raises
-    :class:`ScenarioError` for a scenario that no certificate can be computed for, and what the compiler raises.
+    ``folder``: where the paths in the scenario begin; that of its file by default. Models are compiled; ``jobs`` and
+    ``cache`` are as for ``caesura.compile``. Raises :class:`ScenarioError` for a scenario that no certificate can be
+    computed for, and what the compiler raises.
     """
     if not isinstance(scenario, Scenario):
         folder, scenario = folder or Path(scenario).parent, load_scenario(scenario)
     check_promises(scenario)
     params = resolve(scenario.machine.preset).replace(**scenario.machine.params)
     progress = progress or Progress()
-    images = ModelImages(progress).of(scenario, params, Path(folder or "."))
+    images = ModelImages(progress, jobs, cache=cache).of(scenario, params, Path(folder or "."))
     progress.task("bounding programs")
     terms = StreamTerms(scenario, params, images_by_stream(scenario, images))
     found = terms.streams()

@@ -11,9 +11,10 @@ from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, ModelPlace, Outcome
 from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import Scenario
+from caesura.scenario.schema import MachineSpec, Scenario
 from caesura.scenario.served_model import ServedModel
 from caesura.views import Progress
+from sw.admission import Admission
 from sw.driver import Device, LoadedModel
 from sw.runtime import Arrays, DeadlineMissed, Mechanism, Request, Runtime, Situation, durations, turns_taken
 
@@ -42,12 +43,13 @@ class DeviceExecutor:
     models : by name, as they are loaded
     rule : what to do on a more urgent arrival
     keep : called with the outputs of every run of a model
+    certificate : which the streams run under, in place of policies and rule; a request that fails ends no others then
     """
 
     def __init__(
         self, scenario: Scenario, policies: Policies, device: Device, models: Mapping[str, ServedModel],
         rule: Callable[[Situation], Mechanism], keep: Callable[[ModelRun, Arrays], None],
-        progress: Progress | None = None,
+        progress: Progress | None = None, certificate: Admission | None = None,
     ) -> None:  # fmt: skip
         self.env, self.ticks = simpy.Environment(), scenario.cycles_per_unit
         self._device, self._models, self._at_arrival = device, models, policies.at_arrival
@@ -65,15 +67,11 @@ class DeviceExecutor:
         self._next = dict.fromkeys(models, 0)
         self._announced: dict[ModelRun, simpy.Event] = {}
         self._error: Exception | None = None  #: of the first request that failed; nothing is served after it
-        machine, self._placed = scenario.machine, scenario.machine.placed
-        self._runtime = Runtime(
-            device, policies.order, policies.placement if machine.placed else None, placed=machine.placed,
-            preemptive=machine.preemption is not None, may_kill=machine.may_kill, at_arrival=policies.at_arrival,
-            rule=rule, on_end=self._ended,
-            initial_waits=machine.initial_waits if machine.placed else None,
-            initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
-            history=None,
-        )  # fmt: skip
+        self._placed, self._certified = scenario.machine.placed, certificate is not None
+        if certificate is None:
+            self._runtime = _run_time(device, scenario.machine, policies, rule, self._ended)
+        else:
+            self._runtime = Runtime(device, on_end=self._ended, history=None, certificate=certificate)
         self._origin = device.bus.cycle
         self._called: dict[int, str] = {}
         self._progress.watch(self._runtime, self._name)
@@ -103,12 +101,13 @@ class DeviceExecutor:
         request = self._runtime.submit(
             model.copies[number % len(model.copies)],
             model.samples[sample],
-            priority=run.priority,
+            priority=0 if self._certified else run.priority,
             deadline=None if deadline is None else self._origin + deadline * self.ticks,
             soft_deadline=not run.frame.drop,  # how many are missed is a result of the scenario
             arrival=self._cycle(arrival),
             announced=announced,
             tag=SampleRun(run, sample, done),
+            stream=run.frame.stream if self._certified else None,
         )
         self._note_place(run.model, request)
         return done
@@ -120,7 +119,8 @@ class DeviceExecutor:
     def _ended(self, request: Request) -> None:
         """Let what waits for a request go on. An error is kept: the run time takes it for one of the request."""
         dropped = isinstance(request.error, DeadlineMissed)
-        if request.error is not None and not dropped:
+        failed = request.error is not None and not dropped
+        if failed and not self._certified:
             self._error = self._error or request.error
             return
         assert request.ended is not None
@@ -132,7 +132,7 @@ class DeviceExecutor:
                 return
         self.run_until(request.ended)
         delay = max(0, request.ended - self._origin - self.env.now)
-        self.env.process(self._succeed(sample_run(request).done, delay, dropped))
+        self.env.process(self._succeed(sample_run(request).done, delay, dropped or failed))
         self.run_until(request.ended)
 
     def _take(self, served: SampleRun, outputs: Arrays) -> None:
@@ -187,3 +187,17 @@ class DeviceExecutor:
         noted = self._places[name].values()
         engines = range(self._device.params.engines) if self._placed else {e for where, _ in noted for e in where}
         return ModelPlace(tuple(sorted(engines)), len(self._models[name].copies), max(size for _, size in noted))
+
+
+def _run_time(
+    device: Device, machine: MachineSpec, policies: Policies, rule: Callable[[Situation], Mechanism],
+    on_end: Callable[[Request], None],
+) -> Runtime:  # fmt: skip
+    """Return a run time that decides as the policies and the scenario's machine say."""
+    return Runtime(
+        device, policies.order, policies.placement if machine.placed else None, placed=machine.placed,
+        preemptive=machine.preemption is not None, may_kill=machine.may_kill, at_arrival=policies.at_arrival,
+        rule=rule, on_end=on_end, initial_waits=machine.initial_waits if machine.placed else None,
+        initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
+        history=None,
+    )  # fmt: skip

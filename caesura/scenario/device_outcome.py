@@ -83,10 +83,11 @@ class DeviceOutcome:
     def _request_run(self, request: Request, busy: int) -> RequestRun:
         frame, ended = sample_run(request).run.frame, request.ended
         assert ended is not None
+        arrival, late = request.arrival - request.deferred, isinstance(request.error, DeadlineMissed)
         return RequestRun(
-            frame.stream, frame.number, sample_run(request).run.model, self._time(request.arrival), self._time(ended),
-            busy / self.ticks, request.preempted - request.killed, request.killed, request.repeated,
-            isinstance(request.error, DeadlineMissed),
+            frame.stream, frame.number, sample_run(request).run.model, self._time(arrival), self._time(ended),
+            busy / self.ticks, request.preempted - request.killed, request.killed, request.repeated, late,
+            request.deferred / self.ticks, "" if request.error is None or late else str(request.error),
         )  # fmt: skip
 
     def _names(self) -> dict[str, str]:
