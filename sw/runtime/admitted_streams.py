@@ -2,7 +2,6 @@
 how often they come, and how urgent they are (**Policing**)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sw.admission import Admission, RequestStream, TokenBucket
 from sw.driver import LoadedModel
@@ -47,14 +46,6 @@ def always_dump(situation: Situation) -> Mechanism:
     return Mechanism.DUMP
 
 
-@dataclass(frozen=True)
-class LetIn:
-    """Says from which ``cycle`` on a request may run, and how urgent it is."""
-
-    cycle: int
-    priority: int
-
-
 class AdmittedStreams:
     """Lets requests of the streams of ``admission`` in. One that comes sooner than its stream may send it waits, at the
     cost of its own stream alone. A stream of which a request has failed is *demoted*: below everybody from then on.
@@ -83,14 +74,14 @@ class AdmittedStreams:
         """Return the streams of which a request has failed."""
         return frozenset(self._demoted)
 
-    def let_in(self, name: str | None, model: LoadedModel, cycle: int) -> LetIn:
-        """Return when a request of stream ``name`` that comes at ``cycle`` is let in, and its priority. Raises
-        ``ValueError`` unless it is a stream which ``model`` may run."""
+    def let_in(self, name: str | None, model: LoadedModel, cycle: int) -> tuple[int, int]:
+        """Return the cycle at which a request of stream ``name`` is let in that comes at ``cycle``, and its priority.
+        Raises ``ValueError`` unless it is a stream which ``model`` may run."""
         known = self._checked(name, model)
         self._models[known] = model
         bucket = self._buckets.get(known)
         priority = self.lowest if known in self._demoted else self._streams[known].priority
-        return LetIn(cycle if bucket is None else bucket.admit(cycle), priority)
+        return cycle if bucket is None else bucket.admit(cycle), priority
 
     def demote(self, name: str) -> None:
         """Let stream ``name`` be best effort from now on."""

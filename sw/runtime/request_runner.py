@@ -8,7 +8,7 @@ from typing import Self
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
 from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime import reference
-from sw.runtime.admitted_streams import AdmittedStreams, LetIn
+from sw.runtime.admitted_streams import AdmittedStreams
 from sw.runtime.device_queues import Engines, shortest
 from sw.runtime.engine_changes import EngineChanges
 from sw.runtime.forecast import Estimates
@@ -109,10 +109,12 @@ class RequestRunner:
         chosen = self._rules.engines_for(self.device, model, named)
         came = max(arrival, self._waiting.present())
         self.device.claim(self, self._name)
-        let_in = LetIn(came, priority) if self.admitted is None else self.admitted.let_in(stream, model, came)
+        at = came
+        if self.admitted is not None:
+            at, priority = self.admitted.let_in(stream, model, came)
         request = Request(
-            next(self._submitted), data, inputs, let_in.priority, deadline, let_in.cycle, self.step, self._withdraw,
-            tag, announced, chosen, soft_deadline, stream, let_in.cycle - came,
+            next(self._submitted), data, inputs, priority, deadline, at, self.step, self._withdraw, tag, announced,
+            chosen, soft_deadline, stream, at - came,
         )  # fmt: skip
         model.users.append(request.name)
         self._unfinished += 1
