@@ -1,6 +1,6 @@
 """Admits a scenario or refuses it: the worst-case response time of each stream that is promised its deadline."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,8 @@ class Certificate:
     """Holds the worst case of each promised stream of a scenario, in cycles, and what it was computed from.
 
     ``streams``: all of them, with their priorities; ``section``: the host's longest work that nothing breaks;
-    ``assumptions``: sentences that say under which conditions it holds.
+    ``assumptions``: sentences that say under which conditions it holds; ``body_limits``: of each stream's model, the
+    most cycles that each of its bodies takes.
     """
 
     scenario: str
@@ -29,6 +30,7 @@ class Certificate:
     responses: Sequence[Response]
     section: int
     assumptions: Sequence[str]
+    body_limits: Mapping[str, Sequence[int]]
 
     @property
     def accepted(self) -> bool:
@@ -86,7 +88,13 @@ def admit(
         ends = {one.stream.name: one.response for one in told if one.response is not None}
         streams, told = _answered(scenario, found := terms.streams(ends))
     return Certificate(
-        scenario.name, params.name, streams, told, found.section, _assumptions(scenario, apart=found.apart)
+        scenario.name,
+        params.name,
+        streams,
+        told,
+        found.section,
+        _assumptions(scenario, apart=found.apart),
+        found.bodies,
     )
 
 

@@ -65,7 +65,7 @@ class RtlRunner:
         files = OutputFiles(scenario, folder)
         self._progress.rest()  # a simulator may be built
         with self._open(params, self._backend, self._progress.cycles) as device:
-            models = load_models(device, scenario, images, folder)
+            models = load_models(device, scenario, images, folder, self._certificate)
             try:
                 rule = self._rule or _cheapest(scenario)
                 executor = DeviceExecutor(

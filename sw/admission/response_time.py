@@ -74,6 +74,11 @@ class Admission(Protocol):
     """Says which streams were answered for, and how."""
 
     @property
+    def body_limits(self) -> Mapping[str, Sequence[int]]:
+        """Return of each stream's model the most cycles that each body takes."""
+        ...
+
+    @property
     def streams(self) -> Sequence[RequestStream]:
         """Return all streams, those without a promise included."""
         ...
