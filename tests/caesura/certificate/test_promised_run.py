@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 import caesura
 from caesura.api import UsageError
 from caesura.cli import app
+from caesura.scenario import rtl
 from caesura.scenario.file_table import ScenarioError
 from sw.admission import TokenBucket
 from sw.runtime import RequestRunner
@@ -66,6 +67,20 @@ def test_who_keeps_to_its_rate_is_not_deferred():
 def test_bounds_are_those_of_the_certificate():
     certificate = caesura.admit(scenario(**FEW))
     assert [one.bound for one in served(**FEW).promises] == [one.response for one in certificate.responses]
+
+
+def test_bodies_may_take_as_long_as_their_bounds(monkeypatch):
+    found, loaded, load = caesura.admit(scenario(**FEW)), [], rtl.load_models
+
+    def loading(*args):
+        loaded.append(load(*args))
+        return loaded[-1]
+
+    monkeypatch.setattr(rtl, "load_models", loading)
+    served(**FEW)
+    for stream, model in (("urgent", "short"), ("steady", "long")):
+        limits = [one[model].loaded(0).cycle_limits for one in loaded if model in one]
+        assert limits and all(each == list(found.body_limits[stream]) for each in limits)
 
 
 def test_a_stream_without_a_promise_is_best_effort():

@@ -98,6 +98,15 @@ def test_a_stream_of_which_a_request_fails_is_below_all_others():
     assert served.submit("urgent", 400_000).priority == 0
 
 
+def test_a_body_that_takes_longer_than_it_may_costs_its_own_stream_alone():
+    served = Served()
+    served.models["urgent"] = served.device.load(smashing_image(TINY, name="slow"), body_cycles=[10])
+    slow, steady = served.submit("urgent", 5_000), served.submit("steady", 500)
+    served.runtime.run_until_done()
+    assert isinstance(slow.error, DeviceFault) and slow.error.record.code == Fault.CYCLE_LIMIT
+    assert served.runtime.admitted.demoted == {"urgent"} and steady.error is None and not steady.repeated
+
+
 def test_a_request_that_is_cancelled_demotes_nobody():
     served = Served()
     served.submit("urgent", 1_000).cancel()
