@@ -74,20 +74,8 @@ class AdmittedStreams:
         """Return the streams of which a request has failed."""
         return frozenset(self._demoted)
 
-    def let_in(self, name: str | None, model: LoadedModel, cycle: int) -> tuple[int, int]:
-        """Return the cycle at which a request of stream ``name`` is let in that comes at ``cycle``, and its priority.
-        Raises ``ValueError`` unless it is a stream which ``model`` may run."""
-        known = self._checked(name, model)
-        self._models[known] = model
-        bucket = self._buckets.get(known)
-        priority = self.lowest if known in self._demoted else self._streams[known].priority
-        return cycle if bucket is None else bucket.admit(cycle), priority
-
-    def demote(self, name: str) -> None:
-        """Let stream ``name`` be best effort from now on."""
-        self._demoted.add(name)
-
-    def _checked(self, name: str | None, model: LoadedModel) -> str:
+    def checked(self, name: str | None, model: LoadedModel) -> str:
+        """Return ``name``. Raises ``ValueError`` unless it is a stream which ``model`` may run."""
         if name is None or name not in self._streams:
             raise ValueError(
                 f"{'no stream' if name is None else f'stream {name!r}'}: a run time with a certificate serves what "
@@ -101,6 +89,18 @@ class AdmittedStreams:
             raise ValueError(f"model {model.name!r} runs stream {users[0]!r}; load it again for stream {name!r}")
         self._check_engines(self._streams[name], model)
         return name
+
+    def let_in(self, name: str, model: LoadedModel, cycle: int) -> tuple[int, int]:
+        """Return the cycle at which a request of stream ``name`` is let in that comes at ``cycle``, and its priority;
+        ``model`` runs the stream from now on."""
+        self._models[name] = model
+        bucket = self._buckets.get(name)
+        priority = self.lowest if name in self._demoted else self._streams[name].priority
+        return cycle if bucket is None else bucket.admit(cycle), priority
+
+    def demote(self, name: str) -> None:
+        """Let stream ``name`` be best effort from now on."""
+        self._demoted.add(name)
 
     def _check_engines(self, stream: RequestStream, model: LoadedModel) -> None:
         if not set(model.engines) <= stream.engines:

@@ -107,11 +107,12 @@ class RequestRunner:
         self.device.refuse_unloaded(model)
         named = shortest(self.queue_times(), model.image) if engines == "least_busy" else engines
         chosen = self._rules.engines_for(self.device, model, named)
+        known = None if self.admitted is None else self.admitted.checked(stream, model)
         came = max(arrival, self._waiting.present())
         self.device.claim(self, self._name)
         at = came
-        if self.admitted is not None:
-            at, priority = self.admitted.let_in(stream, model, came)
+        if self.admitted is not None and known is not None:
+            at, priority = self.admitted.let_in(known, model, came)
         request = Request(
             next(self._submitted), data, inputs, priority, deadline, at, self.step, self._withdraw, tag, announced,
             chosen, soft_deadline, stream, at - came,

@@ -40,6 +40,11 @@ def without_policing(patch):
     patch.setattr(TokenBucket, "admit", lambda self, cycle: cycle)
 
 
+@pytest.fixture(scope="module")
+def few():
+    return served(**FEW)
+
+
 # -- policing ----------------------------------------------------------------------------------------------------------
 def test_a_client_that_sends_too_often_costs_its_own_stream_alone():
     urgent, steady = served(**STORM).promises
@@ -55,18 +60,17 @@ def test_without_policing_the_storm_breaks_the_promise_of_the_other_stream(monke
     assert steady.violated == 1 and steady.worst > steady.bound and not steady.kept
 
 
-def test_who_keeps_to_its_rate_is_not_deferred():
-    found = served(**FEW)
-    assert [(one.requests, one.deferred, one.violated) for one in found.promises] == [(2, 0, 0), (1, 0, 0)]
-    assert found.result["policy"] == "fcfs" and found.outcome.preemptions == 1
-    rows = found.result["promises"]
+def test_who_keeps_to_its_rate_is_not_deferred(few):
+    assert [(one.requests, one.deferred, one.violated) for one in few.promises] == [(2, 0, 0), (1, 0, 0)]
+    assert few.result["policy"] == "fcfs" and few.outcome.preemptions == 1
+    rows = few.result["promises"]
     assert [row["stream"] for row in rows] == ["urgent", "steady"] and all(row["kept"] for row in rows)
     assert all(0 < row["worst_over_bound"] == round(row["worst"] / row["bound"], 3) <= 1 for row in rows)
 
 
-def test_bounds_are_those_of_the_certificate():
+def test_bounds_are_those_of_the_certificate(few):
     certificate = caesura.admit(scenario(**FEW))
-    assert [one.bound for one in served(**FEW).promises] == [one.response for one in certificate.responses]
+    assert [one.bound for one in few.promises] == [one.response for one in certificate.responses]
 
 
 def test_bodies_may_take_as_long_as_their_bounds(monkeypatch):

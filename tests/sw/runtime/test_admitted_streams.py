@@ -170,6 +170,13 @@ def test_a_stream_has_one_model_and_a_request_a_stream():
         Runtime(Device(FakeSoc(TINY))).submit(served.models["urgent"], X, stream="urgent")
 
 
+def test_what_is_refused_leaves_the_device_to_others():
+    served = Served()
+    with pytest.raises(ValueError, match="stream 'other'"):
+        served.submit("other", model="urgent")
+    assert Runtime(served.device).submit(served.models["urgent"], X).result()
+
+
 def test_a_model_on_other_engines_than_were_admitted_is_refused():
     served = Served(stream("urgent", 2, engines=frozenset({1})))
     with pytest.raises(ValueError, match=r"for engines \[0\], and stream 'urgent' was admitted on \[1\]"):
