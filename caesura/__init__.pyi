@@ -9,6 +9,7 @@ from .api import (
     run as run,
 )
 from .certificate.certificate import Certificate as Certificate, admit as admit
+from .certificate.promised_run import PromiseRefused as PromiseRefused
 from .checks import check as check
 from .exports import (
     PRESETS as PRESETS,

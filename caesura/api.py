@@ -188,7 +188,7 @@ class Device:
         like: Sequence["Model"] = (),
         tenant: str | None = None,
         keep_weights: bool = False,
-        body_cycles: int = BODY,
+        body_cycles: int | Sequence[int] = BODY,
     ) -> "Model":
         """Put a compiled model (an image or a ``.cimg`` file) into the device's memory.
 
@@ -197,7 +197,8 @@ class Device:
         ``like``: loaded models; weights that equal those of one of them are not stored again. ``tenant``: whose it is;
         memories are cleared where they pass from one tenant to another, see ``docs/security.md``. Models without one
         are all of the same, the default tenant. ``body_cycles``: the most cycles one job may take, whatever its image
-        says; raise it for models with very long layers.
+        says; raise it for models with very long layers. Numbers, one for each job, are the limits themselves, such as
+        ``Certificate.body_limits[stream]``.
 
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
         does not fit.

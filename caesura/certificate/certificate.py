@@ -1,6 +1,6 @@
 """Admits a scenario or refuses it: the worst-case response time of each stream that is promised its deadline."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,8 @@ class Certificate:
     """Holds the worst case of each promised stream of a scenario, in cycles, and what it was computed from.
 
     ``streams``: all of them, with their priorities; ``section``: the host's longest work that nothing breaks;
-    ``assumptions``: sentences that say under which conditions it holds.
+    ``assumptions``: sentences that say under which conditions it holds; ``body_limits``: of each stream's model, the
+    most cycles that each of its bodies takes.
     """
 
     scenario: str
@@ -29,6 +30,7 @@ class Certificate:
     responses: Sequence[Response]
     section: int
     assumptions: Sequence[str]
+    body_limits: Mapping[str, Sequence[int]]
 
     @property
     def accepted(self) -> bool:
@@ -58,20 +60,26 @@ class Certificate:
 
 
 def admit(
-    scenario: Scenario | Path | str, *, folder: Path | str | None = None, progress: Progress | None = None
+    scenario: Scenario | Path | str,
+    *,
+    folder: Path | str | None = None,
+    jobs: int | None = None,
+    cache: bool = True,
+    progress: Progress | None = None,
 ) -> Certificate:
     """Return the certificate of a scenario, or of a file that holds one: whether every stream with ``promise = "hard"``
     keeps its deadline whatever the phases, from bounds on the programs of all models.
 
-    ``folder``: where the paths in the scenario begin; that of its file by default. Models are compiled. Raises
-    :class:`ScenarioError` for a scenario that no certificate can be computed for, and what the compiler raises.
+    ``folder``: where the paths in the scenario begin; that of its file by default. Models are compiled; ``jobs`` and
+    ``cache`` are as for ``caesura.compile``. Raises :class:`ScenarioError` for a scenario that no certificate can be
+    computed for, and what the compiler raises.
     """
     if not isinstance(scenario, Scenario):
         folder, scenario = folder or Path(scenario).parent, load_scenario(scenario)
     check_promises(scenario)
     params = resolve(scenario.machine.preset).replace(**scenario.machine.params)
     progress = progress or Progress()
-    images = ModelImages(progress).of(scenario, params, Path(folder or "."))
+    images = ModelImages(progress, jobs, cache=cache).of(scenario, params, Path(folder or "."))
     progress.task("bounding programs")
     terms = StreamTerms(scenario, params, images_by_stream(scenario, images))
     found = terms.streams()
@@ -80,7 +88,13 @@ def admit(
         ends = {one.stream.name: one.response for one in told if one.response is not None}
         streams, told = _answered(scenario, found := terms.streams(ends))
     return Certificate(
-        scenario.name, params.name, streams, told, found.section, _assumptions(scenario, apart=found.apart)
+        scenario.name,
+        params.name,
+        streams,
+        told,
+        found.section,
+        _assumptions(scenario, apart=found.apart),
+        found.bodies,
     )
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rich.console import Group
 from rich.table import Table
 
 from caesura.certificate.certificate import Certificate
-from caesura.views import Column, ColumnTable, table_of
+from caesura.views import Column, ColumnTable, line, table_of
 from sw.admission import Delays, Response, WorstStorm
 
 _COLUMNS = (
@@ -67,6 +68,15 @@ def told_refusals(found: Certificate) -> Iterator[str]:
             yield "  no single change of a deadline or a period mends it: give it other engines"
         for number, remedy in enumerate(remedies):
             yield f"  {'or' if number else 'mended by'} {remedy}"
+
+
+def certificate_text(
+    found: Certificate, storms: Mapping[str, WorstStorm] | None = None, why: str | None = None
+) -> Group:
+    """Return what people read of a certificate; ``why``: the stream whose terms are told, too."""
+    terms = [terms_table(found, why)] if why is not None else []
+    lines = [line(text) for text in (*told_refusals(found), *found.assumptions)]
+    return Group(certificate_table(found, storms).rich(), *terms, *lines)
 
 
 def terms_table(found: Certificate, name: str) -> Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from caesura.certificate.image_costs import ImageCosts, Neighbours
 from caesura.certificate.switch_costs import SwitchCosts
@@ -17,7 +18,8 @@ class ImageTerms:
     """Holds what a stream of an image takes, as ``sw.admission.RequestStream`` has it.
 
     ``section``: the host's longest work for it that nothing breaks; ``switching``: the host's part of a switch;
-    ``service``: for how long DRAM serves a request."""
+    ``service``: for how long DRAM serves a request; ``bodies``: bounds on the body of each job, and on the loads that a
+    point of it runs again."""
 
     pieces: tuple[WorkPiece, ...]
     execution: int
@@ -27,6 +29,7 @@ class ImageTerms:
     section: int
     switching: int
     service: int
+    bodies: tuple[int, ...]
 
     @property
     def switch(self) -> int:
@@ -41,7 +44,7 @@ def image_terms(image: Image, engines: int, neighbours: Neighbours, costs: HostC
     pieces = tuple(_Pieces(image, engines, own, switch).all())
     return ImageTerms(
         pieces, own.execution, own.start, _restore(image, own, switch), switch.refill, own.section, own.switching,
-        own.service,
+        own.service, tuple(_limits(image, own, switch)),
     )  # fmt: skip
 
 
@@ -60,7 +63,7 @@ def lesser_terms(always: ImageTerms, counted: ImageTerms, demand: Demand) -> Ima
         for one, other in zip(always.pieces, counted.pieces, strict=True)
     )
     names = ("execution", "start", "restore", "refill")
-    terms = {name: least(getattr(always, name), getattr(counted, name)) for name in names}
+    terms: dict[str, Any] = {name: least(getattr(always, name), getattr(counted, name)) for name in names}
     return replace(always, pieces=pieces, **terms)
 
 
@@ -103,6 +106,13 @@ def _restore(image: Image, own: ImageCosts, switch: SwitchCosts) -> int:
     known = {_key(point.live, point.reload): point for point in image.meta.cancel_points}
     points = [switch.restore(point.live, own.programs.at(point.reload)) for point in known.values()]
     return max([switch.restore(job.live) for job in image.meta.jobs] + points, default=0)
+
+
+def _limits(image: Image, own: ImageCosts, switch: SwitchCosts) -> list[int]:
+    limits = list(own.bodies)
+    for point in image.meta.cancel_points:
+        limits[point.job] = max(limits[point.job], switch.reload(own.programs.at(point.reload)))
+    return limits
 
 
 def _key(live: list[LiveRange], reload: list[int]) -> tuple[object, ...]:

@@ -1,7 +1,7 @@
 """Makes the streams of the response-time analysis from a scenario whose models are compiled."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from caesura.certificate.dram_demand import DramUser, demand_beside
@@ -18,11 +18,13 @@ from sw.admission import RequestStream
 @dataclass(frozen=True)
 class PromisedStreams:
     """Holds the ``streams`` of a scenario in cycles. ``section``: the longest work of the host that nothing breaks.
-    ``apart``: the models lie side by side in LV2, so that nothing there is dumped."""
+    ``apart``: the models lie side by side in LV2, so that nothing there is dumped. ``bodies``: bounds on each body of
+    the model of a stream."""
 
     streams: list[RequestStream]
     section: int
     apart: bool
+    bodies: Mapping[str, Sequence[int]]
 
 
 class StreamTerms:
@@ -48,7 +50,9 @@ class StreamTerms:
             name: replace(user, deadline=(ends or {}).get(name, user.deadline)) for name, user in self._users.items()
         }
         section = max(one.alone.section for one in users.values()) + max(map(self._host_wait, users))
-        return PromisedStreams([self._stream(stream, users) for stream in self._scenario.streams], section, self._apart)
+        bodies = {name: always.bodies for name, (always, _) in self._bounds.items()}
+        found = [self._stream(stream, users) for stream in self._scenario.streams]
+        return PromisedStreams(found, section, self._apart, bodies)
 
     def _user(self, stream: Stream) -> DramUser:
         """Return ``stream`` as it is if nobody else is there."""

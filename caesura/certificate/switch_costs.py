@@ -56,10 +56,15 @@ class SwitchCosts:
             if program:
                 programs, cycles = [*programs, program], cycles + time
         if reloads:
-            again = reload_program(self._params, reloads)
-            programs, cycles = [*programs, again], cycles + worst_intervals(again, self._params, self._others).end
+            programs, cycles = [*programs, reload_program(self._params, reloads)], cycles + self.reload(reloads)
         moving = host.preparing(programs) + host.queued(programs) + cycles
         return self._costs.decision + host.serve + moving + self._requeue() + self._wait
+
+    def reload(self, reloads: Sequence[Insn]) -> int:
+        """Return what loads take that run again, which is 0 for none."""
+        if not reloads:
+            return 0
+        return worst_intervals(reload_program(self._params, reloads), self._params, self._others).end
 
     @property
     def refill(self) -> int:

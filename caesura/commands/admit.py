@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group
 
 from caesura.api import UsageError
 from caesura.commands.options import Json
-from caesura.views import Progress, json_text, line, tell, write
+from caesura.views import Progress, json_text, tell, write
 
 
 def admit(
@@ -21,12 +20,7 @@ def admit(
 ) -> None:
     """Admit a scenario if every stream with a promise keeps its deadline in the worst case; exit code 1 if refused."""
     from caesura.certificate.certificate import admit as found_for  # loaded where they are used
-    from caesura.certificate.certificate_report import (
-        certificate_fields,
-        certificate_table,
-        terms_table,
-        told_refusals,
-    )
+    from caesura.certificate.certificate_report import certificate_fields, certificate_text
 
     with Progress() as progress:
         found = found_for(file, progress=progress)
@@ -39,8 +33,6 @@ def admit(
     if as_json:
         write(json_text(certificate_fields(found, storms)))
     else:
-        refusals = [line(text) for text in told_refusals(found)]
-        terms = [terms_table(found, why)] if why is not None else []
-        tell(Group(certificate_table(found, storms).rich(), *terms, *refusals, *map(line, found.assumptions)))
+        tell(certificate_text(found, storms, why))
     if not found.accepted:
         raise typer.Exit(1)

@@ -22,10 +22,11 @@ from caesura.commands.options import (
     check_writable,
     policy_options,
 )
-from caesura.views import LiveView, Progress, json_text, line, tell, to_csv, width, write
+from caesura.views import LiveView, Progress, complain, json_text, line, tell, to_csv, width, write
 from sim import BACKENDS_HELP
 
 if TYPE_CHECKING:
+    from caesura.certificate.promised_run import PromiseRefused
     from caesura.scenario.outcome import Outcome
     from caesura.scenario.schema import Scenario
 
@@ -51,19 +52,27 @@ def scenario(
     page: Page = None,
     live: Live = False,
     check: CheckOutputs = False,
+    certified: Annotated[
+        bool,
+        typer.Option("--certified", help="enforce the certificate of caesura admit; tell how promises are kept"),
+    ] = False,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
-    from caesura.scenario.outcome_chart import outcome_chart  # loaded where they are used
+    from caesura.certificate.promise_report import told_violations  # loaded where they are used
+    from caesura.certificate.promised_run import PromiseRefused
+    from caesura.scenario.outcome_chart import outcome_chart
     from caesura.scenario.reports import comparison, to_rows, to_table
     from caesura.scenario.runner import backend_of, run_scenario
     from caesura.scenario.schema import load_scenario
 
     check_form(as_json, as_csv)
     check_writable(trace, page)
-    policies = policy or ["idle_time"]
+    policies = policy or ["fcfs" if certified else "idle_time"]
     chosen = policy_options(option)
     if (trace or page) and len(policies) > 1:
         raise UsageError("--trace and --report tell of one run: give one --policy")
+    if certified and len(policies) > 1:
+        raise UsageError("--certified: certificates are for fcfs: leave --policy out")
     if chart and (as_json or as_csv):
         raise UsageError("--chart draws for people: leave --json and --csv out")
     if live and (backend or backend_of(load_scenario(file))) == "synthetic":
@@ -73,15 +82,19 @@ def scenario(
     def drawn(scenario: "Scenario", outcome: "Outcome") -> None:
         charts.append(outcome_chart(outcome, scenario.time_unit, width()))
 
-    with LiveView() if live else Progress() as progress:
-        results = [
-            run_scenario(
-                file, name, backend, placement=placement, options=chosen, trace=trace, params=params,
-                changes=changes or (), devices=devices, page=page, seen=drawn if chart else None, progress=progress,
-                check=check,
-            )
-            for name in policies
-        ]  # fmt: skip
+    try:
+        with LiveView() if live else Progress() as progress:
+            results = [
+                run_scenario(
+                    file, name, backend, certified=certified, placement=placement, options=chosen, trace=trace,
+                    params=params, changes=changes or (), devices=devices, page=page,
+                    seen=drawn if chart else None, progress=progress, check=check,
+                )
+                for name in policies
+            ]  # fmt: skip
+    except PromiseRefused as refusal:
+        _tell_refusal(refusal, as_json)
+        raise typer.Exit(1) from None
     for name, shown in zip(policies, charts, strict=False):
         tell(Group(line(f"{name}:"), shown) if len(policies) > 1 else shown)
     if as_json:
@@ -90,5 +103,19 @@ def scenario(
         write(to_csv(to_rows(results)))
     else:
         tell(to_table(results[0]) if len(results) == 1 else comparison(results))
-    if any(result["mismatches"] for result in results):
+    broken = told_violations(results[0].get("promises", []))
+    for text in broken:
+        complain(text)
+    if broken or any(result["mismatches"] for result in results):
         raise typer.Exit(1)
+
+
+def _tell_refusal(refusal: "PromiseRefused", as_json: bool) -> None:
+    """Tell what ``caesura admit`` tells of a scenario that it refuses."""
+    from caesura.certificate.certificate_report import certificate_fields, certificate_text
+
+    found = refusal.certificate
+    if as_json:
+        write(json_text(certificate_fields(found)))
+    else:
+        tell(certificate_text(found))

@@ -11,9 +11,10 @@ from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, ModelPlace, Outcome
 from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import Scenario
+from caesura.scenario.schema import MachineSpec, Scenario
 from caesura.scenario.served_model import ModelCopies, ServedModel
 from caesura.views import Progress
+from sw.admission import Admission
 from sw.driver import Device, LoadedModel
 from sw.runtime import Arrays, DeadlineMissed, Fleet, FleetRequest, Mechanism, Situation, durations, turns_taken
 
@@ -43,12 +44,14 @@ class DeviceExecutor:
     models : of each device by name, as they are loaded
     rule : what to do on a more urgent arrival
     keep : called with the outputs of every run of a model
+    certificate : which the streams run under, in place of policies and rule; a request that fails ends no others then
     """
 
     def __init__(
         self, scenario: Scenario, policies: Policies, devices: Sequence[Device],
         models: Sequence[Mapping[str, ServedModel]], rule: Callable[[Situation], Mechanism],
         keep: Callable[[ModelRun, Arrays], None], progress: Progress | None = None,
+        certificate: Admission | None = None,
     ) -> None:  # fmt: skip
         self.env, self.ticks = simpy.Environment(), scenario.cycles_per_unit
         self._devices, self._models, self._at_arrival = devices, models[0], policies.at_arrival
@@ -67,18 +70,14 @@ class DeviceExecutor:
         self._next = dict.fromkeys(self._models, 0)
         self._announced: dict[ModelRun, simpy.Event] = {}
         self._error: Exception | None = None  #: of the first request that failed; nothing is served after it
-        machine, self._placed = scenario.machine, scenario.machine.placed
+        self._placed, self._certified = scenario.machine.placed, certificate is not None
         self._origin = max(device.bus.cycle for device in devices)
         for device in devices:
             device.bus.advance(self._origin - device.bus.cycle)
-        self._fleet = Fleet(
-            devices, policies.order, on_end=self._ended, placement=policies.placement if machine.placed else None,
-            placed=machine.placed, preemptive=machine.preemption is not None, may_kill=machine.may_kill,
-            at_arrival=policies.at_arrival, rule=rule,
-            initial_waits=machine.initial_waits if machine.placed else None,
-            initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
-            history=None,
-        )  # fmt: skip
+        if certificate is None:
+            self._fleet = _fleet(devices, scenario.machine, policies, rule, self._ended)
+        else:
+            self._fleet = Fleet(devices, None, on_end=self._ended, history=None, certificate=certificate)
         self._called: dict[int, str] = {}
         for runtime in self._fleet.runtimes:
             self._progress.watch(runtime, self._name)
@@ -112,12 +111,13 @@ class DeviceExecutor:
         self._fleet.submit(
             self._loaded[run.model],
             model.samples[sample],
-            priority=run.priority,
+            priority=0 if self._certified else run.priority,
             deadline=None if deadline is None else self._origin + deadline * self.ticks,
             soft_deadline=not run.frame.drop,  # how many are missed is a result of the scenario
             arrival=cycle,
             announced=announced,
             tag=SampleRun(run, sample, done, cycle),
+            stream=run.frame.stream if self._certified else None,
         )
         return done
 
@@ -129,7 +129,8 @@ class DeviceExecutor:
         """Let what waits for a request go on. An error is kept: the run time takes it for one of the request."""
         error = served.error if served.request is None else served.request.error
         dropped = isinstance(error, DeadlineMissed)
-        if error is not None and not dropped:
+        failed = error is not None and not dropped
+        if error is not None and (served.request is None or (failed and not self._certified)):
             self._error = self._error or error
             return
         request = served.request
@@ -143,7 +144,7 @@ class DeviceExecutor:
                 return
         self._fleet.bring(request.ended)
         delay = max(0, request.ended - self._origin - self.env.now)
-        self.env.process(self._succeed(sample_run(request).done, delay, dropped))
+        self.env.process(self._succeed(sample_run(request).done, delay, dropped or failed))
         self._fleet.bring(request.ended)
 
     def _take(self, served: SampleRun, outputs: Arrays) -> None:
@@ -203,3 +204,17 @@ class DeviceExecutor:
         noted = self._places[name].values()
         engines = range(self._devices[0].params.engines) if self._placed else {e for where, _ in noted for e in where}
         return ModelPlace(tuple(sorted(engines)), len(self._models[name].copies), max(size for _, size in noted))
+
+
+def _fleet(
+    devices: Sequence[Device], machine: MachineSpec, policies: Policies, rule: Callable[[Situation], Mechanism],
+    on_end: Callable[[FleetRequest], None],
+) -> Fleet:  # fmt: skip
+    """Return a fleet that decides as the policies and the scenario's machine say."""
+    return Fleet(
+        devices, policies.order, on_end=on_end, placement=policies.placement if machine.placed else None,
+        placed=machine.placed, preemptive=machine.preemption is not None, may_kill=machine.may_kill,
+        at_arrival=policies.at_arrival, rule=rule, initial_waits=machine.initial_waits if machine.placed else None,
+        initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
+        history=None,
+    )  # fmt: skip

@@ -92,11 +92,12 @@ class DeviceOutcome:
     def _request_run(self, request: Request, busy: int) -> RequestRun:
         frame, ended = sample_run(request).run.frame, request.ended
         assert ended is not None
+        late = isinstance(request.error, DeadlineMissed)
         return RequestRun(
             frame.stream, frame.number, sample_run(request).run.model,
             self._time(sample_run(request).arrival), self._time(ended),
-            busy / self.ticks, request.preempted - request.killed, request.killed, request.repeated,
-            isinstance(request.error, DeadlineMissed), self.number,
+            busy / self.ticks, request.preempted - request.killed, request.killed, request.repeated, late, self.number,
+            request.deferred / self.ticks, "" if request.error is None or late else str(request.error),
         )  # fmt: skip
 
     def _names(self) -> dict[str, str]:

@@ -67,7 +67,9 @@ class LayerRun:
 @dataclass(frozen=True)
 class RequestRun:
     """Describes a run of a model on a device for a request of a stream: cycles of engines in its bodies, and what
-    others did to it. ``end``: when it ended, or was dropped; ``killed`` of the times that it was ``started_over``."""
+    others did to it. ``end``: when it ended, was dropped, or failed, ``error`` says of what; ``killed`` of the times
+    that it was ``started_over``. ``deferred``: how much later than its ``arrival`` it was let in, where streams are
+    policed."""
 
     stream: str
     number: int  #: of the request
@@ -80,6 +82,8 @@ class RequestRun:
     started_over: int = 0
     dropped: bool = False
     device: int = 0
+    deferred: float = 0.0
+    error: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
+from caesura.certificate.promise_report import promises_table
 from caesura.scenario.device_report import device_notes, device_reports, device_tables
 from caesura.scenario.model_report import model_reports, time_text
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
@@ -154,7 +155,8 @@ def to_table(result: Mapping[str, Any]) -> Group:
     tables = (
         table_of("", ("metric", ">value"), totals), table_of("", heads, streams), *device_tables(result["devices"]),
     )  # fmt: skip
-    return Group(head, *_note_lines([result]), *(table.rich() for table in tables))
+    promises = [promises_table(result["promises"]).rich()] if "promises" in result else []
+    return Group(head, *_note_lines([result]), *(table.rich() for table in tables), *promises)
 
 
 def comparison(results: Sequence[Mapping[str, Any]]) -> Group:

@@ -19,6 +19,7 @@ from caesura.views.progress import Progress
 from hw.contract.bus import Progress as CycleCallback
 from hw.contract.params import SocParams
 from sim import DEFAULT_BACKEND
+from sw.admission import Admission
 from sw.runtime import Mechanism, Situation, choose
 
 __all__ = ["Alone", "RtlRunner"]
@@ -34,7 +35,8 @@ class RtlRunner:
     that take the first samples of a file, or with ``check`` any; ``mismatches`` lists what differed in the latest run.
     Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival, instead of the
     cheapest that the scenario allows. ``jobs`` and ``cache`` are as for ``caesura.compile``. ``open_device``: powers
-    the device on, as ``caesura.open`` does, for what that has no name for.
+    the device on, as ``caesura.open`` does, for what that has no name for. ``certificate``: which scenarios of its
+    streams run under.
     """
 
     def __init__(
@@ -47,9 +49,11 @@ class RtlRunner:
         jobs: int | None = None,
         cache: bool = True,
         open_device: OpenDevice | None = None,
+        certificate: Admission | None = None,
     ) -> None:
         self._backend, self._rule, self._progress = backend, rule, progress or Progress()
         self._open = open_device or _open
+        self._certificate = certificate
         self._check, self._images = check, ModelImages(self._progress, jobs, cache=cache)
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
@@ -68,11 +72,13 @@ class RtlRunner:
             ]
             models = []
             for device in devices:
-                models.append(load_models(device, scenario, images, folder))
+                models.append(load_models(device, scenario, images, folder, self._certificate))
                 for model in models[-1].values():
                     opened.callback(model.close)
             drivers, rule = [device.driver for device in devices], self._rule or _cheapest(scenario)
-            executor = DeviceExecutor(scenario, policies, drivers, models, rule, files.write, self._progress)
+            executor = DeviceExecutor(
+                scenario, policies, drivers, models, rule, files.write, self._progress, self._certificate
+            )
             outcome = serve(scenario, executor, folder)
             if self._check:
                 self._progress.task("checking outputs")

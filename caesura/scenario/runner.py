@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from caesura.certificate.promise_report import promise_fields, promise_reports
+from caesura.certificate.promised_run import POLICY, certificate_to_run
 from caesura.scenario.alone import times_alone
 from caesura.scenario.backends import backend_of, refuse_synthetic, runner_of
 from caesura.scenario.machine_choice import on_devices, on_machine
@@ -17,9 +19,10 @@ from caesura.views import Progress
 
 def serve(
     scenario: Scenario | Path | str,
-    policy: str = "idle_time",
+    policy: str | None = None,
     backend: str | None = None,
     *,
+    certified: bool = False,
     folder: Path | str | None = None,
     check: bool = False,
     placement: str = "queue_time",
@@ -35,8 +38,10 @@ def serve(
 
     Parameters
     ----------
-    policy, placement : what decides whose layer is next, and on which engine it runs
+    policy, placement : what decides whose layer is next (by default ``idle_time``), and on which engine it runs
     backend : by default what the models need, see :func:`backend_of`
+    certified : run under the certificate of the scenario, which the run time enforces: its promises are reported, and
+        nothing is run if one is refused; the policy is ``fcfs``
     folder : for relative paths in the scenario; by default that of its file, or the current one
     check : compare outputs of every request with those of its model alone, also where its inputs come from a file
     options : of the policy
@@ -47,7 +52,7 @@ def serve(
     progress : tells what goes on
 
     Raises :class:`ScenarioError` for a scenario that cannot be used, ``UsageError`` for an unknown policy or backend,
-    and what a compiler, device or request raises that fails.
+    ``PromiseRefused`` for a promise that cannot be given, and what a compiler, device or request raises that fails.
     """
     if not isinstance(scenario, Scenario):
         folder = Path(scenario).parent if folder is None else folder
@@ -55,7 +60,13 @@ def serve(
     if not keep_outputs:
         scenario = scenario.without_outputs()
     where, backend, progress = Path(folder or ""), backend or backend_of(scenario), progress or Progress()
-    runner = runner_of(backend, progress, check=check, jobs=jobs, cache=cache)
+    policy = policy or (POLICY if certified else "idle_time")
+    certificate = None
+    if certified:
+        certificate = certificate_to_run(
+            scenario, policy, backend, folder=where, jobs=jobs, cache=cache, progress=progress
+        )
+    runner = runner_of(backend, progress, check=check, jobs=jobs, cache=cache, certificate=certificate)
     policies = Policies.named(policy, placement, options)
     progress.task(f"serving {scenario.name} under {policy}")
     outcome = runner.run(scenario, policies, where)
@@ -63,19 +74,23 @@ def serve(
         write_outcome(trace, outcome, scenario.time_unit)
     alone = times_alone(runner, scenario, where)
     result = report(scenario, policy, backend, outcome, alone.streams, alone.lengths)
+    promises = [] if certificate is None else promise_reports(certificate, outcome, scenario.cycles_per_unit)
+    if certificate is not None:
+        result["promises"] = promise_fields(promises)
     if page is not None:
         progress.task(f"writing {page}")
         from caesura.views import write_scenario_page  # loads the plotting library
 
         write_scenario_page(page, result, outcome)
-    return Served(scenario, outcome, result)
+    return Served(scenario, outcome, result, promises)
 
 
 def run_scenario(
     path: Path | str,
-    policy: str = "idle_time",
+    policy: str | None = None,
     backend: str | None = None,
     *,
+    certified: bool = False,
     params: Path | None = None,
     changes: Sequence[str] = (),
     devices: int | None = None,
@@ -101,8 +116,8 @@ def run_scenario(
     if devices is not None:
         scenario = on_devices(scenario, devices)
     served = serve(
-        scenario, policy, backend, folder=Path(path).parent, placement=placement, options=options, check=check,
-        trace=trace, page=page, keep_outputs=keep_outputs, progress=progress,
+        scenario, policy, backend, certified=certified, folder=Path(path).parent, placement=placement, options=options,
+        check=check, trace=trace, page=page, keep_outputs=keep_outputs, progress=progress,
     )  # fmt: skip
     if seen is not None:
         seen(served.scenario, served.outcome)

@@ -1,9 +1,11 @@
 """Says how a scenario was served."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from caesura.certificate.promise_report import PromiseReport
 from caesura.scenario.device_report import DeviceReport, device_reports
 from caesura.scenario.model_report import ModelReport, model_reports
 from caesura.scenario.outcome import Outcome
@@ -13,11 +15,12 @@ from caesura.scenario.schema import Scenario
 @dataclass(frozen=True)
 class Served:
     """Says how a scenario was served: what happened, and the metrics of that. ``result``: as plain data, see
-    :func:`caesura.scenario.reports.report`."""
+    :func:`caesura.scenario.reports.report`. ``promises``: how those of its certificate were kept, if it has one."""
 
     scenario: Scenario
     outcome: Outcome
     result: dict[str, Any]
+    promises: Sequence[PromiseReport] = ()
 
     @cached_property
     def models(self) -> list[ModelReport]:

@@ -1,7 +1,7 @@
 """Loads the real models of a scenario on a device."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from caesura.api import Device
@@ -12,15 +12,21 @@ from caesura.scenario.model_images import KernelRecipe, naming
 from caesura.scenario.schema import Scenario
 from caesura.scenario.served_model import SAMPLES, ServedModel, samples_in
 from hw.image import Image
+from sw.admission import Admission
+from sw.driver import BODY
 
 
 def load_models(
-    device: Device, scenario: Scenario, images: Mapping[str, Image | KernelRecipe], folder: Path
-) -> dict[str, ServedModel]:
+    device: Device, scenario: Scenario, images: Mapping[str, Image | KernelRecipe], folder: Path,
+    certificate: Admission | None = None,
+) -> dict[str, ServedModel]:  # fmt: skip
     """Load what ``images`` has for each model. Those whose engines the scenario names come first, so that others get
-    the ones that are used least. Raises :class:`ScenarioError` for inputs that do not suit."""
+    the ones that are used least. Bodies may take as long as the ``certificate`` says, if there is one. Raises
+    :class:`ScenarioError` for inputs that do not suit."""
     listed = [name for name in images if isinstance(scenario.models[name].engines, list)]
     order = [*listed, *(name for name in images if name not in listed)]
+    limits = {} if certificate is None else certificate.body_limits
+    most = {stream.models[0]: limits[stream.name] for stream in scenario.streams if stream.name in limits}
     loaded: dict[str, ServedModel] = {}
     for name in order:
         image = images[name]
@@ -28,14 +34,19 @@ def load_models(
             with naming(name):
                 loaded[name] = load_dynamic(device, scenario, name, image, folder, _free(device, loaded.values()))
         else:
-            loaded[name] = _loaded(device, scenario, name, image, folder)
+            loaded[name] = _loaded(device, scenario, name, image, folder, most.get(name, BODY))
     return loaded
 
 
-def _loaded(device: Device, scenario: Scenario, name: str, image: Image, folder: Path) -> ServedModel:
+def _loaded(
+    device: Device, scenario: Scenario, name: str, image: Image, folder: Path, most: int | Sequence[int]
+) -> ServedModel:
     spec, number = scenario.models[name], copies(scenario, name)
     engines = spec.engines if isinstance(spec.engines, list) else None
-    loaded = [device.driver.load(image, engines or "least_used", keep_weights=spec.keep_weights) for _ in range(number)]
+    loaded = [
+        device.driver.load(image, engines or "least_used", keep_weights=spec.keep_weights, body_cycles=most)
+        for _ in range(number)
+    ]
     samples = samples_in(name, spec.inputs, image.meta.inputs, folder)
     samples = samples or random_samples(image, SAMPLES, scenario.seed)
     used = sorted({engine for model in loaded for engine in model.engines})

@@ -7,5 +7,11 @@ from .phase_search import (
     run_storm as run_storm,
     worst_phases as worst_phases,
 )
-from .response_time import Interference as Interference, Response as Response, responses as responses
+from .response_time import (
+    Admission as Admission,
+    Interference as Interference,
+    Response as Response,
+    responses as responses,
+)
 from .streams import RequestStream as RequestStream, WorkPiece as WorkPiece
+from .token_bucket import TokenBucket as TokenBucket

@@ -17,6 +17,7 @@ a request of j costs. Its response time, from when it is due, is ``w + F_i - q T
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
 from sw.admission.delays import Delays
 from sw.admission.streams import RequestStream
@@ -67,6 +68,25 @@ class Response:
     def accepted(self) -> bool:
         """Return whether the stream keeps its promise: there is a bound, within the deadline."""
         return not self.stream.promised or (self.response is not None and (self.slack is None or self.slack >= 0))
+
+
+class Admission(Protocol):
+    """Says which streams were answered for, and how."""
+
+    @property
+    def body_limits(self) -> Mapping[str, Sequence[int]]:
+        """Return of each stream's model the most cycles that each body takes."""
+        ...
+
+    @property
+    def streams(self) -> Sequence[RequestStream]:
+        """Return all streams, those without a promise included."""
+        ...
+
+    @property
+    def refused(self) -> Sequence[Response]:
+        """Return the promised streams that may miss their deadlines."""
+        ...
 
 
 def responses(

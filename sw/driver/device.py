@@ -103,7 +103,7 @@ class Device:
         like: Sequence[LoadedModel] = (),
         tenant: str | None = None,
         keep_weights: bool = False,
-        body_cycles: int = BODY,
+        body_cycles: int | Sequence[int] = BODY,
     ) -> LoadedModel:
         """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
 
@@ -115,9 +115,11 @@ class Device:
         with the same weights at the same place has left them, are not loaded again; it then takes fewer cycles
         than the first one did. Small models have all their weights there: ``ImageMeta.weights_only``.
         ``body_cycles``: the most cycles one body may take, whatever its image says; raise it for very long layers.
+        Numbers, one for each job, are the limits themselves, such as the bounds of a certificate.
 
         Raises ``hw.image.image.ImageError`` for an image that is damaged or built for other parameters,
-        :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
+        :class:`OutOfMemory` or :class:`DriverError` when something does not fit, ``ValueError`` for other than one
+        limit for each job. The device stays as it was then.
         """
         with self.ownership.one_thread(), ExitStack() as undo:
             self.ownership.refuse_superseded()

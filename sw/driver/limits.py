@@ -6,6 +6,7 @@ the job has become the oldest of its engine and the events that it waits for hav
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 
 from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.params import DRAM_TIMING, SocParams
@@ -21,10 +22,17 @@ _MOST = (1 << 32) - 1
 _PER_BYTE = 16  #: cycles in which a copy moves a byte, on the slowest memory, with all engines at work
 
 
-def body_limits(image: Image, params: SocParams, most: int = BODY) -> list[int]:
+def body_limits(image: Image, params: SocParams, most: int | Sequence[int] = BODY) -> list[int]:
     """Return for each job ``FACTOR`` times the worst case that the image states plus ``MARGIN``, but never above
     ``most``: that alone holds for an image without bounds, and on a memory of other timing than that which bounds hold
-    for."""
+    for. A number for each job holds instead of all that; raises ``ValueError`` unless there is one for each."""
+    if not isinstance(most, int):
+        if len(most) != len(image.meta.jobs):
+            raise ValueError(
+                f"body_cycles has {len(most)} limits, and image {image.meta.model!r} has {len(image.meta.jobs)} jobs; "
+                "give one for each"
+            )
+        return [min(each, _MOST) for each in most]
     most = min(most, _MOST)
     if any(getattr(image.params, name) != getattr(params, name) for name in DRAM_TIMING):
         return [most] * len(image.meta.jobs)

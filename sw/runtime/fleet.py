@@ -97,7 +97,7 @@ class Fleet:
     """
 
     def __init__(
-        self, devices: Sequence[Device | DeviceHandle], order: str | Callable[[], OrderPolicy] = "idle_time", *,
+        self, devices: Sequence[Device | DeviceHandle], order: str | Callable[[], OrderPolicy] | None = None, *,
         on_end: Callable[[FleetRequest], None] | None = None, **options: Any,
     ) -> None:  # fmt: skip
         if not devices:

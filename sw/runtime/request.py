@@ -92,6 +92,8 @@ class Request:
     announced: bool = False
     engines: Sequence[int] | None = None
     soft_deadline: bool = False
+    stream: str | None = None  #: of the certificate
+    deferred: int = 0  #: cycles by which it was let in later than it came, as its stream is ahead of its rate
     state: State = State.WAITING
     outputs: Arrays | None = None
     error: Exception | None = None

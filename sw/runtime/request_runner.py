@@ -8,6 +8,7 @@ from typing import Self
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
 from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime import reference
+from sw.runtime.admitted_streams import AdmittedStreams
 from sw.runtime.device_queues import Engines, shortest
 from sw.runtime.engine_changes import EngineChanges
 from sw.runtime.forecast import Estimates
@@ -33,14 +34,15 @@ class RequestRunner:
     """Runs requests on one device under ``rules``: all those of a ``Runtime``, or the one inference of a ``Session``.
 
     ``gain``, ``mechanism`` (its ``rule``), ``on_end``, ``history``: as of ``Runtime``. ``name``: what messages call
-    whoever uses the device by it.
+    whoever uses the device by it. ``admitted``: the streams of its certificate, if it has one.
     """
 
     def __init__(
         self, device: Device, rules: Rules, *, name: str, gain: float = 0.5,
         mechanism: Callable[[Situation], Mechanism] = choose, on_end: Callable[[Request], None] | None = None,
-        history: int | None = HISTORY,
+        history: int | None = HISTORY, admitted: AdmittedStreams | None = None,
     ) -> None:  # fmt: skip
+        self.admitted = admitted
         self.device, self._rules, self._name, self._on_end = device, rules, name, on_end
         self.measured = Measurements(deque(maxlen=history))
         self._requests: deque[Request] = deque(maxlen=history)
@@ -98,18 +100,22 @@ class RequestRunner:
     def accept(
         self, data: ModelData, inputs: Inputs, *, priority: int = 0, deadline: float | None = None,
         soft_deadline: bool = False, arrival: int = 0, announced: bool = False, engines: Engines = None,
-        tag: object = None,
+        tag: object = None, stream: str | None = None,
     ) -> Request:  # fmt: skip
         """Return a request for an inference of the model of ``data``, as ``Runtime.submit`` describes it."""
         model = data.model
         self.device.refuse_unloaded(model)
         named = shortest(self.queue_times(), model.image) if engines == "least_busy" else engines
         chosen = self._rules.engines_for(self.device, model, named)
-        arrival = max(arrival, self._waiting.present())
+        known = None if self.admitted is None else self.admitted.checked(stream, model)
+        came = max(arrival, self._waiting.present())
         self.device.claim(self, self._name)
+        at = came
+        if self.admitted is not None and known is not None:
+            at, priority = self.admitted.let_in(known, model, came)
         request = Request(
-            next(self._submitted), data, inputs, priority, deadline, arrival, self.step, self._withdraw, tag,
-            announced, chosen, soft_deadline,
+            next(self._submitted), data, inputs, priority, deadline, at, self.step, self._withdraw, tag, announced,
+            chosen, soft_deadline, stream, at - came,
         )  # fmt: skip
         model.users.append(request.name)
         self._unfinished += 1
@@ -234,6 +240,7 @@ class RequestRunner:
         self._switching.forget(request)
         self._switching.reconsider()
         self._unfinished -= 1
+        self._demote(request)
         for action in (self._learn, self._on_end):
             try:
                 if action is not None:
@@ -248,6 +255,15 @@ class RequestRunner:
         if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
             reference.store(request.model.image, request.results)
             past_of(self.device, request.tenant).add(MeasuredLayer.all_of(request.model.image))
+
+    def _demote(self, request: Request) -> None:
+        """Let the stream of ``request`` be best effort from now on, as it has failed."""
+        if self.admitted is None or request.stream is None or request.state is not State.FAILED:
+            return
+        self.admitted.demote(request.stream)
+        for other in self._waiting:
+            if other.stream == request.stream:
+                other.priority = self.admitted.lowest
 
     # -- waiting ---------------------------------------------------------------------------------------------
     # Time passes while the host works. So what has become due since the turn began is looked at before anything is

@@ -5,7 +5,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
+from sw.admission import Admission
 from sw.driver import Device, DriverError, LoadedModel
+from sw.runtime.admitted_streams import (
+    AdmittedStreams,
+    always_dump,
+    refuse_beside_certificate,
+    refuse_with_stream,
+)
 from sw.runtime.device_queues import Engines
 from sw.runtime.model_data import ModelData
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
@@ -61,10 +68,10 @@ def loaded_of(model: LoadedModel | ModelHandle | ModelOfInputs, inputs: Inputs) 
 class Runtime(RequestRunner):
     """Runs requests of several loaded models side by side on one device.
 
-    Each time a layer starts to load, ``order`` (a policy's name, or what makes one) chooses whose layer is next; its
-    jobs are queued at once, so that the loader fetches its weights while others compute. Models whose LV2 windows
-    overlap take turns, which ``taking_turns`` tells, and so do requests of one loaded model: load a model twice to have
-    two in flight.
+    Each time a layer starts to load, ``order`` (a policy's name, or what makes one; ``idle_time`` if not given) chooses
+    whose layer is next; its jobs are queued at once, so that the loader fetches its weights while others compute.
+    Models whose LV2 windows overlap take turns, which ``taking_turns`` tells, and so do requests of one loaded model:
+    load a model twice to have two in flight.
 
     A request that has the device to itself stores the durations of its layers in its image, if that has none.
 
@@ -92,12 +99,16 @@ class Runtime(RequestRunner):
     initial_waits : of each engine's queue, for queue-time balancing, in cycles
     initial_waits_decay : they fall with every cycle from now on, as of engines that warm up
     history : how many requests, groups, spans, decisions and dumps are remembered, the newest of each; None: all
+    certificate : as ``caesura.admit`` returns it. Its streams are served, and no others: first come, first served by
+        the priorities that it has, with preemption. Who is in the way is always dumped. A request that comes sooner
+        than its stream may send it is let in later (``Request.deferred``); a stream of which one fails is below all
+        others from then on. What contradicts that, or a certificate that refuses a stream, raises ``ValueError``
     """
 
     def __init__(
         self,
         device: Device | DeviceHandle,
-        order: str | Callable[[], OrderPolicy] = "idle_time",
+        order: str | Callable[[], OrderPolicy] | None = None,
         placement: str | Callable[..., PlacementPolicy] | None = None,
         *,
         placed: bool = False,
@@ -112,17 +123,26 @@ class Runtime(RequestRunner):
         initial_waits_decay: bool = False,
         layers_per_decision: int = 1,
         history: int | None = HISTORY,
+        certificate: Admission | None = None,
     ) -> None:
+        admitted = None
+        if certificate is not None:
+            refuse_beside_certificate(
+                order=order not in (None, "fcfs"), placement=placement is not None, placed=placed,
+                at_arrival=at_arrival, ahead=ahead is not None, rule=rule is not choose, may_kill=may_kill,
+                initial_waits=initial_waits is not None, layers_per_decision=layers_per_decision != 1,
+            )  # fmt: skip
+            admitted, order, preemptive, rule = AdmittedStreams(certificate), "fcfs", True, always_dump
         device = driver_of(device)
         device.remember(history)
         rules = Rules.chosen(
-            device, order, placement, placed=placed, preemptive=preemptive, may_kill=may_kill, ahead=ahead,
-            at_arrival=at_arrival, per_decision=layers_per_decision, initial_waits=initial_waits,
+            device, order or "idle_time", placement, placed=placed, preemptive=preemptive, may_kill=may_kill,
+            ahead=ahead, at_arrival=at_arrival, per_decision=layers_per_decision, initial_waits=initial_waits,
             decay=initial_waits_decay,
         )  # fmt: skip
         super().__init__(
             device, rules, name="a run time with requests that have not ended", gain=gain, mechanism=rule,
-            on_end=on_end, history=history,
+            on_end=on_end, history=history, admitted=admitted,
         )  # fmt: skip
         self._data: dict[int, ModelData] = {}
 
@@ -144,6 +164,7 @@ class Runtime(RequestRunner):
         announced: bool = False,
         engines: Engines = None,
         tag: object = None,
+        stream: str | None = None,
     ) -> Request:
         """Return a request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, or of
         the one that a ``caesura.dynamic`` model has for ``inputs``, that arrives at cycle ``arrival`` (0: now). ``tag``
@@ -161,12 +182,22 @@ class Runtime(RequestRunner):
         ``engines``: the engines that run it, see ``Device.assign``; by default those of the model's last inference.
         ``least_busy``: those on which the requests that were submitted before end first, by estimate.
 
-        Raises ``ValueError`` for a deadline that is no number, ``DriverError`` if layers are to be placed and the model
-        was compiled for several engines, or if it cannot run on ``engines``, is not loaded, or the device is used by
-        somebody else.
+        ``stream``: of the certificate, if the run time has one; it says how urgent the request is, and when it is let
+        in. Requests of a stream are let in in the order in which they are submitted.
+
+        Raises ``ValueError`` for a deadline that is no number, or what the certificate does not have; ``DriverError``
+        if layers are to be placed and the model was compiled for several engines, or if it cannot run on ``engines``,
+        is not loaded, or the device is used by somebody else.
         """
         if deadline is not None and math.isnan(deadline):
             raise ValueError("deadline is not a number: give the last cycle at which the request may end")
+        if self.admitted is not None:
+            refuse_with_stream(
+                priority=priority != 0, announced=announced, engines=engines is not None,
+                deadline=deadline is not None and not soft_deadline,
+            )  # fmt: skip
+        elif stream is not None:
+            raise ValueError(f"stream {stream!r}: this run time has no certificate, which has streams; leave it out")
         with self.device.ownership.one_thread():
             if self._closed:
                 raise DriverError("this run time was closed: open another")
@@ -174,7 +205,7 @@ class Runtime(RequestRunner):
             self.device.refuse_unloaded(model)
             return self.accept(
                 self._data_of(model), inputs, priority=priority, deadline=deadline, soft_deadline=soft_deadline,
-                arrival=arrival, announced=announced, engines=engines, tag=tag,
+                arrival=arrival, announced=announced, engines=engines, tag=tag, stream=stream,
             )  # fmt: skip
 
     def _data_of(self, model: LoadedModel) -> ModelData:

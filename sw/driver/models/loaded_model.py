@@ -28,7 +28,8 @@ class LoadedModel:
 
     def __init__(
         self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int,
-        engines: tuple[int, ...], tenant: str | None = None, *, keep_weights: bool = False, body_cycles: int = BODY,
+        engines: tuple[int, ...], tenant: str | None = None, *, keep_weights: bool = False,
+        body_cycles: int | Sequence[int] = BODY,
     ) -> None:  # fmt: skip
         self.image = image
         self.tenant = tenant

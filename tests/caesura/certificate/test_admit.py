@@ -1,7 +1,6 @@
 """``caesura admit``: accepted, refused with what mends it, and what no certificate is given for."""
 
 import json
-import tomllib
 
 import pytest
 from typer.testing import CliRunner
@@ -9,7 +8,8 @@ from typer.testing import CliRunner
 import caesura
 from caesura.cli import app
 from caesura.scenario.file_table import ScenarioError
-from tests.caesura.certificate.two_digits import content, scenario
+from tests.caesura.certificate.scenario_file import scenario_file
+from tests.caesura.certificate.two_digits import scenario
 
 
 @pytest.fixture(scope="module")
@@ -17,20 +17,8 @@ def certificate():
     return caesura.admit(scenario())
 
 
-def toml(value, name=""):
-    """A file of ``value``, tables in line but for those at the top."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(toml, value)) + "]"
-    return json.dumps(value)
-
-
 def run(tmp_path, *args, **changes):
-    file = tmp_path / "scenario.toml"
-    file.write_text("\n".join(f"{key} = {toml(value)}" for key, value in content(**changes).items()))
-    assert tomllib.loads(file.read_text()) == content(**changes)
-    return CliRunner().invoke(app, ["admit", str(file), *args])
+    return CliRunner().invoke(app, ["admit", str(scenario_file(tmp_path, **changes)), *args])
 
 
 def test_both_streams_are_accepted(certificate):

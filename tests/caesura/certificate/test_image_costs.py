@@ -14,7 +14,8 @@ from caesura.scenario.model_images import ModelImages
 from caesura.views.progress import Progress
 from hw.contract.params import preset
 from sim.cost import Others, stretches, whole_bodies
-from sw.runtime import Mechanism, Runtime
+from sw.driver.limits import body_limits
+from sw.runtime import Runtime
 from tests.caesura.certificate.two_digits import DIGITS, scenario
 from tests.support.onnx_models import Net
 
@@ -46,6 +47,12 @@ def test_a_request_alone_takes_no_longer_than_its_own_time(params):
     assert cycles <= costs.start + costs.execution <= 8 * cycles
     for result in jobs:
         assert result.end - result.start <= costs.bodies[result.job]
+
+
+def test_a_body_may_take_what_is_its_bound_or_that_of_the_loads_that_a_point_runs_again(image):
+    costs, terms = ImageCosts(image, 1, Neighbours()), image_terms(image, 1, Neighbours())
+    assert all(limit >= body > 0 for limit, body in zip(terms.bodies, costs.bodies, strict=True))
+    assert all(limit < most for limit, most in zip(terms.bodies, body_limits(image, TINY), strict=True))
 
 
 def test_neighbours_make_everything_longer(image):
@@ -99,16 +106,18 @@ def test_no_request_on_the_device_takes_longer_than_its_certificate():
     found, rng = caesura.admit(wanted), random.Random(31)
     images = ModelImages(Progress()).of(wanted, TINY, Path())
     with caesura.open(TINY, "model") as device:
-        models = {name: device.load(image) for name, image in images.items()}
+        limits = {"short": found.body_limits["urgent"], "long": found.body_limits["steady"]}
+        models = {name: device.load(image, body_cycles=limits[name]) for name, image in images.items()}
         samples = {name: random_samples(image, 1, 0)[0] for name, image in images.items()}
         urgent, steady = (found.of(name).response for name in ("urgent", "steady"))
         for number in range(40):
-            runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
+            runtime = Runtime(device, certificate=found)
             begin = device.driver.bus.cycle + 2_000
-            long = runtime.submit(models["long"], samples["long"], arrival=begin)
+            long = runtime.submit(models["long"], samples["long"], arrival=begin, stream="steady")
             phase = rng.randrange(12_000)
-            short = runtime.submit(models["short"], samples["short"], priority=1, arrival=begin + phase)
+            short = runtime.submit(models["short"], samples["short"], arrival=begin + phase, stream="urgent")
             runtime.run_until_done()
+            assert short.error is long.error is None
             assert short.ended - short.arrival <= urgent and long.ended - begin <= steady, f"round {number}"
 
 

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from sw.admission import AbstractMachine, Arrival, Delays, RequestStream, WorkPiece, responses, worst_phases
+from sw.admission import (
+    AbstractMachine,
+    Arrival,
+    Delays,
+    RequestStream,
+    TokenBucket,
+    WorkPiece,
+    responses,
+    worst_phases,
+)
 from tests.sw.admission.random_sets import some_streams, storms
 from tests.sw.admission.test_response_time import example, stream
 
@@ -206,3 +215,32 @@ def test_a_storm_kills_an_analysis_that_takes_more_for_the_tail_than_is_one():
     assert not exceeded(streams, arrivals)
     took = [one.response for one in AbstractMachine(streams, arrivals).run() if one.stream == "low"]
     assert max(took) > responses(wrong)[1].response
+
+
+# -- clients that send more than they may ------------------------------------------------------------------------------
+def let_in(streams, sent, *, policing=True):
+    """Arrivals of requests that come as they like: when the bucket of their stream lets them in, or at once."""
+    buckets = {one.name: TokenBucket(one.period, one.burst, one.jitter) for one in streams}
+    return {
+        name: at(*(buckets[name].admit(cycle) if policing else cycle for cycle in cycles))
+        for name, cycles in sent.items()
+    }
+
+
+def test_a_storm_of_an_urgent_client_kills_a_machine_without_policing():
+    streams, sent = [URGENT, LOW], {"urgent": range(1, 400, 20), "low": [0]}
+    assert not exceeded(streams, let_in(streams, sent))
+    assert "low" in exceeded(streams, let_in(streams, sent, policing=False))
+
+
+@pytest.mark.parametrize("engines", [ALIKE, APART], ids=["alike", "apart"])
+def test_clients_that_send_as_they_like_never_exceed_bounds_if_they_are_policed(engines):
+    unpoliced = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        streams = some_streams(rng, engines)
+        until = 6 * max(one.period for one in streams)
+        sent = {one.name: sorted(rng.randrange(until) for _ in range(rng.choice([3, 40]))) for one in streams}
+        assert not exceeded(streams, let_in(streams, sent)), f"seed {seed}"
+        unpoliced += bool(exceeded(streams, let_in(streams, sent, policing=False)))
+    assert unpoliced > 10

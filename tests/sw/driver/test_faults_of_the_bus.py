@@ -65,6 +65,14 @@ def test_cycle_limits_follow_from_the_bounds_of_the_image():
         assert body_limits(image, slower) == [BODY, BODY], name
 
 
+def test_limits_of_each_job_hold_instead():
+    image = walking_image(TINY, jobs=2)
+    image.meta.jobs[0].worst_cycles = 1000
+    assert body_limits(image, TINY, [7, 1 << 40]) == [7, (1 << 32) - 1]
+    with pytest.raises(ValueError, match=r"body_cycles has 3 limits, and image 'walk' has 2 jobs; give one for each"):
+        body_limits(image, TINY, [7, 8, 9])
+
+
 def test_jobs_get_them(bus):
     image = walking_image(TINY, jobs=2)
     for job in image.meta.jobs:
