@@ -51,25 +51,20 @@ class Halting:
         for queue in busy:
             queue.pause()
         try:
-            in_job = self._wait_halted(busy, limit)
+            records = self._wait_halted(busy, limit, verify)
         except DriverError:
             self.go_on(queue.number for queue in busy)
             raise
         self.go_on(queue.number for queue in busy if not queue.outstanding)  # nothing left that could halt
-        try:
-            return {
-                queue.number: self._record(queue.number, in_job.get(queue.number, False), verify) for queue in queues
-            }
-        except DriverError:
-            self.go_on(queue.number for queue in busy)
-            raise
+        return {q.number: records.get(q.number) or HaltRecord(q.number, in_job=False) for q in queues}
 
-    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int | None) -> dict[int, bool]:
-        """Return for each engine whether it has halted inside a job, once all have halted.
+    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int | None, verify: bool) -> dict[int, HaltRecord]:
+        """Return where each engine stands, once all have halted; of each that is read as soon as it has, while others
+        still run.
 
         A ``halted`` interrupt may be left over from a withdrawn pause, so trust ``STATUS.state``, not the interrupt.
         """
-        waiting, in_job = {queue.number for queue in busy}, {}
+        waiting, records = {queue.number for queue in busy}, dict[int, HaltRecord]()
         if limit is None:
             limit = max((BEGINNING + (q.oldest.work.cycle_limit or BODY) for q in busy if q.oldest), default=0)
         deadline = self._queues.bus.cycle + limit
@@ -79,12 +74,22 @@ class Halting:
             if pending is None:
                 message = f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit"
                 raise self._queues.late(min(waiting), message)
-            for engine in waiting.intersection(self._queues.serve_interrupts(pending)):
-                status = self._queues.regs.read_fields(f"E{engine}.STATUS")
-                if status["state"] == EngineState.HALTED:
-                    waiting.discard(engine)
-                    in_job[engine] = bool(status["in_job"])
-        return in_job
+            told = [e for e in sorted(waiting) if pending >> e & 1]
+            halted = [e for e in told if self._halted(e, records, verify)]
+            # Others have jobs that retired; one of them may have halted since it was looked at.
+            late = self._queues.serve_interrupts(pending & ~sum(1 << e for e in halted))
+            halted += [e for e in late if e in waiting and self._halted(e, records, verify)]
+            waiting.difference_update(halted)
+        return records
+
+    def _halted(self, engine: int, records: dict[int, HaltRecord], verify: bool) -> bool:
+        """Return whether an engine has halted; if so, handle its interrupts and add where it stands to ``records``."""
+        status = self._queues.regs.read_fields(f"E{engine}.STATUS")
+        if status["state"] != EngineState.HALTED:
+            return False
+        self._queues.serve_halt(engine)
+        records[engine] = self._record(engine, bool(status["in_job"]), verify)
+        return True
 
     def rest(self, engines: Iterable[int]) -> None:
         """Wait until engines have halted or stopped on a fault, which is not raised, or until they will not: no job

@@ -163,6 +163,7 @@ class Transfers:
                     moved=portion.program.moved,
                     effects=portion.effects(operation),
                 )
+            self._queues.engines[engine].ring_doorbell()  # it moves while the host writes the others
 
     def _portions(self, operation: StateTransfer, mine: list[CopyJob]) -> list[_Portion]:
         """Return programs that each move as many of an engine's jobs as a program may hold, in order; a job that takes
@@ -200,6 +201,7 @@ class Transfers:
                 signal=i + MAX_INSTRUCTIONS >= len(insns),
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),
             )
+        self._queues.engines[engine].ring_doorbell()
 
     def _gate(
         self, operation: StateTransfer, working: Sequence[int], engines: Sequence[int], models: Sequence[LoadedModel]

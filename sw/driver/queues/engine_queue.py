@@ -188,6 +188,10 @@ class EngineQueue:
         self._write("IRQ_STATUS", field_value("IRQ_STATUS", **pending))
         return pending
 
+    def clear_halt(self) -> None:
+        """Clear the interrupts of an engine that has halted, without a look at which are pending."""
+        self._write("IRQ_STATUS", field_value("IRQ_STATUS", completion=1, halted=1))
+
     def take_completions(self) -> list[tuple[DeviceJob, dict[str, int]]]:
         """Return the jobs whose completions were written since the last call, oldest first, with these, and give their
         slots back. Those that have failed stay in :attr:`jobs` until the engine is reset."""

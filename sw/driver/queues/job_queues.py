@@ -220,6 +220,15 @@ class JobQueues:
                     halted.append(queue.number)
         return halted
 
+    def serve_halt(self, engine: int) -> None:
+        """Handle the interrupts of an engine that is known to have halted, and may have retired jobs before."""
+        begin = self.bus.cycle
+        self.engines[engine].clear_halt()
+        try:
+            self.take_completions(engine)
+        finally:
+            self.interrupts.handled.append(HandledInterrupt(engine, begin, self.bus.cycle, ("halted",)))
+
     def take_completions(self, engine: int, faulted: bool = False) -> None:
         """Tell the parties of jobs on ``engine`` that have retired. Raise :class:`DeviceFault` if one has by a fault,
         or if ``faulted``."""
