@@ -11,7 +11,8 @@ from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job_queues import JobQueues
 
 RESTED = 1_000_000  #: cycles in which what still moves on an engine that is to be reset may end
-#: Register accesses to find out where a halted engine stands: STATUS, RING_LOADED, HALT_CYCLE_LO, HALT_POINT.
+#: Register accesses to find out where a halted engine stands: STATUS and HALT_CYCLE_LO; RING_LOADED and CPL_TAIL where
+#: the ring holds many jobs.
 RECORD_ACCESSES = 4
 _AWAKE = 20_000  #: cycles for which the driver looks for a halt by itself: usual intervals between points
 _POLL = 200
@@ -84,11 +85,13 @@ class Halting:
 
     def _halted(self, engine: int, records: dict[int, HaltRecord], verify: bool) -> bool:
         """Return whether an engine has halted; if so, handle its interrupts and add where it stands to ``records``."""
-        status = self._queues.regs.read_fields(f"E{engine}.STATUS")
+        queue = self._queues.engines[engine]
+        status = queue.status()
         if status["state"] != EngineState.HALTED:
             return False
-        self._queues.serve_halt(engine)
-        records[engine] = self._record(engine, bool(status["in_job"]), verify)
+        loaded, retired = queue.counts(status)
+        self._queues.serve_halt(engine, retired)
+        records[engine] = self._record(queue, status, loaded, verify)
         return True
 
     def rest(self, engines: Iterable[int]) -> None:
@@ -108,16 +111,16 @@ class Halting:
         for e in engines:
             self._queues.engines[e].go_on()
 
-    def _record(self, engine: int, in_job: bool, verify: bool) -> HaltRecord:
-        queue = self._queues.engines[engine]
+    def _record(self, queue: EngineQueue, status: dict[str, int], loaded: int, verify: bool) -> HaltRecord:
+        engine = queue.number
         if not queue.outstanding:
             return HaltRecord(engine, in_job=False)
-        loaded, low = queue.register("RING_LOADED"), queue.register("HALT_CYCLE_LO")
+        low = queue.register("HALT_CYCLE_LO")
         now = self._queues.bus.cycle
         cycle = now - ((now - low) & 0xFFFFFFFF)
-        if not in_job:
+        if not status["in_job"]:
             return HaltRecord(engine, False, cycle=cycle, loaded=loaded)
-        number = queue.register("HALT_POINT")
+        number = status["point"]
         job = queue.unfinished[0]
         model, points = job.model, job.model.image.meta.cancel_points
         if number >= len(points):
