@@ -12,7 +12,7 @@ from hw.contract.job import COUNTERS
 ENGINE_BASE = 0x1000
 ENGINE_STRIDE = 0x1000
 ID_VALUE = 0x53454143  # "CAES"
-VERSION_VALUE = 0x0001_0001  # major 16, minor 16
+VERSION_VALUE = 0x0001_0002  # major 16, minor 16
 
 
 class Access(enum.Enum):
@@ -112,6 +112,9 @@ ENGINE_REGS: tuple[Reg, ...] = (
         Bits("loader_busy", 4, 1, "a prologue runs"),
         Bits("in_job", 5, 1, "HALTED inside a body: HALT_JOB, HALT_POINT, HALT_PC and SEM tell where; otherwise the "
                              "engine halted before a body"),
+        Bits("loaded", 6, 5, "RING_LOADED modulo 32"),
+        Bits("retired", 11, 5, "CPL_TAIL modulo 32"),
+        Bits("point", 16, 16, "HALT_POINT: one read tells where a halted engine stands"),
     )),
     Reg("IRQ_STATUS", 0x08, Access.W1C, "pending interrupts", _IRQ),
     Reg("IRQ_ENABLE", 0x0C, Access.RW, "interrupts that drive the line", _IRQ),
@@ -173,3 +176,22 @@ def global_reg(name: str, index: int = 0) -> int:
         if reg.name == name:
             return reg.offset + 4 * index
     raise KeyError(f"no global register {name!r}")
+
+
+_NAMED = {reg.name: reg for reg in GLOBAL_REGS + ENGINE_REGS}
+
+
+def register_of(name: str) -> Reg:
+    """Return the register that ``name`` means, with or without its engine and index: ``E1.SEM[5]``, ``SEM``."""
+    return _NAMED[name.rpartition(".")[2].partition("[")[0]]
+
+
+def field_value(name: str, **fields: int) -> int:
+    """Return the value of register ``name`` with the given bit fields set and all others zero."""
+    bits = {b.name: b for b in register_of(name).bits}
+    value = 0
+    for field, number in fields.items():
+        if field not in bits:
+            raise KeyError(f"register {name} has no field {field!r}; known are {', '.join(bits)}")
+        value |= (number & ((1 << bits[field].width) - 1)) << bits[field].low
+    return value

@@ -74,6 +74,9 @@ class EngineRegisters(wiring.Component):
             status.state.eq(self.status.state),
             status.loader_busy.eq(self.loading),
             status.in_job.eq(self.status.in_job),
+            status.loaded.eq(self.loaded),
+            status.retired.eq(self.completions.retired),
+            status.point.eq(self.status.point),
         ]
 
     def _interrupts(self, m: Module) -> None:

@@ -11,6 +11,7 @@ from hw.contract.regs import (
     VERSION_VALUE,
     Access,
     engine_reg,
+    field_value,
     global_reg,
 )
 from hw.contract.timing import COUNTER_READ
@@ -125,7 +126,10 @@ def _read(e: EngineModel) -> dict[str, Read]:
     ring, loader, retirer, executor = e.ring, e.loader, e.retirer, e.executor
     return {
         "CONTROL": lambda _: e.enabled | e.paused << 2,
-        "STATUS": lambda time: e.state(time) | loader.busy << 4 | executor.in_job << 5,
+        "STATUS": lambda time: field_value(
+            "STATUS", state=e.state(time), loader_busy=loader.busy, in_job=executor.in_job, loaded=loader.loaded,
+            retired=retirer.retired, point=executor.halt_point,
+        ),
         "IRQ_STATUS": lambda _: e.irq_pending,
         "RING_TAIL": lambda _: ring.tail & _WORD,
         "RING_FETCHED": lambda _: ring.fetched & _WORD,

@@ -311,10 +311,20 @@ class RequestRunner:
     def _wait_for_jobs(self, ahead: list[int]) -> None:
         ticks = [_TICK] if self._started.starved and not self._rules.at_arrival else []
         patience = self.device.patience()
-        if self.device.poll(min([LOOK_AFTER if patience is None else patience, *ahead, *ticks]), self._changes.due):
+        limits = [LOOK_AFTER if patience is None else patience, *ahead, *ticks, *self._back_soon()]
+        if self.device.poll(min(limits), self._changes.due):
             self._steps.advance_all()
         else:
             self.device.refuse_overdue()
+
+    def _back_soon(self) -> Iterator[int]:
+        """Yield the cycles to sleep for while others wait for the engines of those that run: until shortly before these
+        are expected to end, so that no interrupt has to wake the host for it."""
+        if not self._priorities.suspended or not self._priorities.running:
+            return
+        ahead = self._started.remaining(self._priorities.running) - self.device.bus.costs.interrupt / 2
+        if ahead > self.device.bus.costs.interrupt:
+            yield int(ahead)
 
     def _due(self) -> Iterator[int]:
         """Yield the cycles at which something is to be done, the next of each kind; some may have passed."""

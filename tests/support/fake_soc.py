@@ -24,7 +24,7 @@ from hw.contract.bus import LINE_BYTES, BusError, HostCosts
 from hw.contract.isa import SEGMENTS, Insn, Op
 from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
-from hw.contract.regs import ENGINE_BASE, ID_VALUE, VERSION_VALUE, EngineState, register_map
+from hw.contract.regs import ENGINE_BASE, ID_VALUE, VERSION_VALUE, EngineState, field_value, register_map
 from sim.functional.machine import FunctionalFault, Machine
 from sim.functional.units import COPIES
 
@@ -95,6 +95,10 @@ class FakeSoc:
             engine, _, rest = name.partition(".SEM[")
             counts = self.machine.engines[int(engine[1:])].semaphores
             return counts[int(rest[:-1])] if int(rest[:-1]) < len(counts) else 0
+        if name.endswith(".STATUS"):
+            e = name.partition(".")[0]
+            loaded, retired, point = (self._regs[f"{e}.{n}"] for n in ("RING_LOADED", "CPL_TAIL", "HALT_POINT"))
+            return self._regs[name] | field_value("STATUS", loaded=loaded, retired=retired, point=point)
         return self._regs[name]
 
     def write_reg(self, address: int, value: int) -> None:

@@ -11,7 +11,8 @@ from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job_queues import JobQueues
 
 RESTED = 1_000_000  #: cycles in which what still moves on an engine that is to be reset may end
-#: Register accesses to find out where a halted engine stands: STATUS, RING_LOADED, HALT_CYCLE_LO, HALT_POINT.
+#: Register accesses to find out where a halted engine stands: STATUS and HALT_CYCLE_LO; RING_LOADED and CPL_TAIL where
+#: the ring holds many jobs.
 RECORD_ACCESSES = 4
 _AWAKE = 20_000  #: cycles for which the driver looks for a halt by itself: usual intervals between points
 _POLL = 200
@@ -51,25 +52,20 @@ class Halting:
         for queue in busy:
             queue.pause()
         try:
-            in_job = self._wait_halted(busy, limit)
+            records = self._wait_halted(busy, limit, verify)
         except DriverError:
             self.go_on(queue.number for queue in busy)
             raise
         self.go_on(queue.number for queue in busy if not queue.outstanding)  # nothing left that could halt
-        try:
-            return {
-                queue.number: self._record(queue.number, in_job.get(queue.number, False), verify) for queue in queues
-            }
-        except DriverError:
-            self.go_on(queue.number for queue in busy)
-            raise
+        return {q.number: records.get(q.number) or HaltRecord(q.number, in_job=False) for q in queues}
 
-    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int | None) -> dict[int, bool]:
-        """Return for each engine whether it has halted inside a job, once all have halted.
+    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int | None, verify: bool) -> dict[int, HaltRecord]:
+        """Return where each engine stands, once all have halted; of each that is read as soon as it has, while others
+        still run.
 
         A ``halted`` interrupt may be left over from a withdrawn pause, so trust ``STATUS.state``, not the interrupt.
         """
-        waiting, in_job = {queue.number for queue in busy}, {}
+        waiting, records = {queue.number for queue in busy}, dict[int, HaltRecord]()
         if limit is None:
             limit = max((BEGINNING + (q.oldest.work.cycle_limit or BODY) for q in busy if q.oldest), default=0)
         deadline = self._queues.bus.cycle + limit
@@ -79,12 +75,24 @@ class Halting:
             if pending is None:
                 message = f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit"
                 raise self._queues.late(min(waiting), message)
-            for engine in waiting.intersection(self._queues.serve_interrupts(pending)):
-                status = self._queues.regs.read_fields(f"E{engine}.STATUS")
-                if status["state"] == EngineState.HALTED:
-                    waiting.discard(engine)
-                    in_job[engine] = bool(status["in_job"])
-        return in_job
+            told = [e for e in sorted(waiting) if pending >> e & 1]
+            halted = [e for e in told if self._halted(e, records, verify)]
+            # Others have jobs that retired; one of them may have halted since it was looked at.
+            late = self._queues.serve_interrupts(pending & ~sum(1 << e for e in halted))
+            halted += [e for e in late if e in waiting and self._halted(e, records, verify)]
+            waiting.difference_update(halted)
+        return records
+
+    def _halted(self, engine: int, records: dict[int, HaltRecord], verify: bool) -> bool:
+        """Return whether an engine has halted; if so, handle its interrupts and add where it stands to ``records``."""
+        queue = self._queues.engines[engine]
+        status = queue.status()
+        if status["state"] != EngineState.HALTED:
+            return False
+        loaded, retired = queue.counts(status)
+        self._queues.serve_halt(engine, retired)
+        records[engine] = self._record(queue, status, loaded, verify)
+        return True
 
     def rest(self, engines: Iterable[int]) -> None:
         """Wait until engines have halted or stopped on a fault, which is not raised, or until they will not: no job
@@ -103,16 +111,16 @@ class Halting:
         for e in engines:
             self._queues.engines[e].go_on()
 
-    def _record(self, engine: int, in_job: bool, verify: bool) -> HaltRecord:
-        queue = self._queues.engines[engine]
+    def _record(self, queue: EngineQueue, status: dict[str, int], loaded: int, verify: bool) -> HaltRecord:
+        engine = queue.number
         if not queue.outstanding:
             return HaltRecord(engine, in_job=False)
-        loaded, low = queue.register("RING_LOADED"), queue.register("HALT_CYCLE_LO")
+        low = queue.register("HALT_CYCLE_LO")
         now = self._queues.bus.cycle
         cycle = now - ((now - low) & 0xFFFFFFFF)
-        if not in_job:
+        if not status["in_job"]:
             return HaltRecord(engine, False, cycle=cycle, loaded=loaded)
-        number = queue.register("HALT_POINT")
+        number = status["point"]
         job = queue.unfinished[0]
         model, points = job.model, job.model.image.meta.cancel_points
         if number >= len(points):

@@ -48,6 +48,7 @@ class StateTransfer(ABC):
     """
 
     name: ClassVar[str]  #: in messages
+    apart = False  #: whether nothing on one engine has to wait for what it does on another
 
     def __init__(self) -> None:
         self.jobs: list[DeviceJob] = []
@@ -90,7 +91,8 @@ class StateTransfer(ABC):
 class Dump(StateTransfer):
     """Dumps what ``wanted`` is about to overwrite of the tasks ``losing`` it.
 
-    ``copies``: where in DRAM each dirty range goes. A range counts as copied once its job has completed; what a job
+    ``copies``: where in DRAM each dirty range goes. ``apart``: it touches private memories of engines, and nothing that
+    is wanted of LV2. A range counts as copied once its job has completed; what a job
     overwrites on its way counts as lost once the job may have begun.
     """
 
@@ -102,8 +104,11 @@ class Dump(StateTransfer):
         losing: Sequence[Suspension],
         wanted: Footprint,
         copies: Mapping[DirtyRange, int],
+        *,
+        apart: bool = False,
     ) -> None:
         super().__init__()
+        self.apart = apart
         self._tasks, self._losing, self._wanted, self._copies = tasks, losing, wanted, copies
 
     def append(self, program: Program, copy_job: CopyJob) -> None:

@@ -61,7 +61,7 @@ class Transfers:
         self, wanted: Footprint, engines: Sequence[int], keep: Suspension | None = None
     ) -> StateTransfer | None:
         """Queue the dump of what ``wanted`` would destroy of all suspended tasks but ``keep``; nothing queued on
-        ``engines`` from here on begins before it has ended. Return None if nothing had to be dumped."""
+        ``engines`` from here on overwrites a byte before it has been moved. Return None if nothing had to be dumped."""
         self.settle()
         losing = [task for task in self._tasks if task is not keep]
         chosen = [r for task in losing for r in task.to_dump(wanted)]
@@ -70,17 +70,33 @@ class Transfers:
                 task.overwrite(wanted)
             return None
         work = deal(chosen, self._queues.idle())
-        spare = [r for task in losing for r in task.dirty if r.memory == LV2 and r.on_chip and r.copy is None]
-        free = self._staging_space(work, wanted)
         with _refused_for(chosen):
-            groups = plan_dump(self._params, work, free, [r for r in spare if r not in chosen])
+            groups, apart = self._plan_dump(chosen, work, losing, wanted)
             planned = {r for group in groups for copy_job in group for r in copy_job.ranges}
-            operation = Dump(self._tasks, losing, wanted, self._tasks.reserve_copies(planned))
+            copies = self._tasks.reserve_copies(planned)
+            if apart:
+                for task in losing:
+                    task.overwrite({LV2: wanted.get(LV2, ())})
+            operation = Dump(self._tasks, losing, wanted, copies, apart=apart)
             for group in groups:
                 self._push(operation, group, None)
             owners = _owners([copy_job for group in groups for copy_job in group])
             self._gate(operation, sorted({*engines, *work}), engines, owners)
         return operation
+
+    def _plan_dump(
+        self, chosen: Sequence[DirtyRange], work: dict[int, list[DirtyRange]], losing: Sequence[Suspension],
+        wanted: Footprint,
+    ) -> tuple[list[list[CopyJob]], bool]:  # fmt: skip
+        """Return groups of jobs, and whether they go *apart*: each moves only what is private to its engine, past what
+        is wanted of LV2, so that jobs on other engines need not wait for it."""
+        if all(r.memory != LV2 for r in chosen):
+            apart = copy_jobs(self._params, work, self._staging_space(work, {}, wanted.get(LV2, ())))
+            if apart is not None:
+                return [apart], True
+        spare = [r for task in losing for r in task.dirty if r.memory == LV2 and r.on_chip and r.copy is None]
+        free = self._staging_space(work, wanted)
+        return plan_dump(self._params, work, free, [r for r in spare if r not in chosen]), False
 
     def _staging_space(self, engines: Iterable[int], wanted: Footprint, avoid: Iterable[Range] = ()) -> StagingSpace:
         """Return where staging buffers may lie: on nothing dirty and nothing that runs; rather where ``wanted``
@@ -163,6 +179,7 @@ class Transfers:
                     moved=portion.program.moved,
                     effects=portion.effects(operation),
                 )
+            self._queues.engines[engine].ring_doorbell()  # it moves while the host writes the others
 
     def _portions(self, operation: StateTransfer, mine: list[CopyJob]) -> list[_Portion]:
         """Return programs that each move as many of an engine's jobs as a program may hold, in order; a job that takes
@@ -200,13 +217,14 @@ class Transfers:
                 signal=i + MAX_INSTRUCTIONS >= len(insns),
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),
             )
+        self._queues.engines[engine].ring_doorbell()
 
     def _gate(
         self, operation: StateTransfer, working: Sequence[int], engines: Sequence[int], models: Sequence[LoadedModel]
     ) -> None:
         """Let nothing that is queued on ``engines`` from here on begin before the operation's jobs, which move state of
-        ``models``, have ended."""
-        if len({*working, *engines}) > 1:
+        ``models``, have ended; where these go apart, before those on its own engine have."""
+        if len({*working, *engines}) > 1 and not operation.apart:
             for e in engines:
                 nothing = Program(self._params).encode()
                 after = self._supervisor.signals

@@ -4,16 +4,17 @@ from collections import deque
 
 from hw.contract.bus import Bus
 from hw.contract.job import COMPLETION, JOB
-from hw.contract.regs import EngineState
+from hw.contract.regs import EngineState, field_value
 from sw.driver.errors import DriverError, FaultRecord
 from sw.driver.queues.job import DeviceJob, JobState, checked, describe, fault_record
-from sw.driver.queues.registers import RegisterAccess, field_value
+from sw.driver.queues.registers import RegisterAccess
 
 RING_LOG2 = 6  #: log2 of the entries of a ring, unless told otherwise
 #: Register accesses to serve one engine's interrupt: IRQ, IRQ_STATUS twice, CPL_TAIL, CPL_HEAD.
 SERVE_ACCESSES = 5
 #: Register accesses to empty an engine that has halted, at most: reset, two looks at its end, enable.
 EMPTY_ACCESSES = 4
+_STATUS_COUNTS = 32  #: STATUS has counts of the ring modulo this
 RESET_POLL_CYCLES = 200  #: between two looks at the end of a reset
 _RESET_POLLS = 1000
 _WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
@@ -188,10 +189,16 @@ class EngineQueue:
         self._write("IRQ_STATUS", field_value("IRQ_STATUS", **pending))
         return pending
 
-    def take_completions(self) -> list[tuple[DeviceJob, dict[str, int]]]:
+    def clear_halt(self) -> None:
+        """Clear the interrupts of an engine that has halted, without a look at which are pending."""
+        self._write("IRQ_STATUS", field_value("IRQ_STATUS", completion=1, halted=1))
+
+    def take_completions(self, count: int | None = None) -> list[tuple[DeviceJob, dict[str, int]]]:
         """Return the jobs whose completions were written since the last call, oldest first, with these, and give their
-        slots back. Those that have failed stay in :attr:`jobs` until the engine is reset."""
-        count = (self.register("CPL_TAIL") - self._retired) & 0xFFFFFFFF
+        slots back. Those that have failed stay in :attr:`jobs` until the engine is reset. ``count``: how many there
+        are, if that is known."""
+        if count is None:
+            count = (self.register("CPL_TAIL") - self._retired) & 0xFFFFFFFF
         if count > self._queued:
             raise DriverError(
                 f"engine {self.number}: {count} completions for {self.outstanding} outstanding jobs; reset the engine"
@@ -251,7 +258,20 @@ class EngineQueue:
 
     def state(self) -> EngineState:
         """Return STATUS.state."""
-        return EngineState(self._regs.read_fields(f"E{self.number}.STATUS")["state"])
+        return EngineState(self.status()["state"])
+
+    def status(self) -> dict[str, int]:
+        """Return the fields of STATUS."""
+        return self._regs.read_fields(f"E{self.number}.STATUS")
+
+    def counts(self, status: dict[str, int]) -> tuple[int, int]:
+        """Return how many jobs were loaded, and how many of those in the ring have retired, by a ``status`` that does
+        not change: the engine has halted."""
+        if self._queued >= _STATUS_COUNTS:
+            loaded, retired = self.register("RING_LOADED"), self.register("CPL_TAIL")
+            return loaded, (retired - self._retired) & 0xFFFFFFFF
+        retired = (status["retired"] - self._retired) % _STATUS_COUNTS
+        return self._retired + retired + (status["loaded"] - status["retired"]) % _STATUS_COUNTS, retired
 
     def reset(self) -> list[DeviceJob]:
         """Stop and clear this engine alone, and set its rings up again; return its jobs, which are LOST."""

@@ -220,11 +220,21 @@ class JobQueues:
                     halted.append(queue.number)
         return halted
 
-    def take_completions(self, engine: int, faulted: bool = False) -> None:
-        """Tell the parties of jobs on ``engine`` that have retired. Raise :class:`DeviceFault` if one has by a fault,
-        or if ``faulted``."""
+    def serve_halt(self, engine: int, retired: int) -> None:
+        """Handle the interrupts of an engine that is known to have halted, and to have ``retired`` so many jobs
+        before."""
+        begin = self.bus.cycle
+        self.engines[engine].clear_halt()
+        try:
+            self.take_completions(engine, retired)
+        finally:
+            self.interrupts.handled.append(HandledInterrupt(engine, begin, self.bus.cycle, ("halted",)))
+
+    def take_completions(self, engine: int, count: int | None = None, *, faulted: bool = False) -> None:
+        """Tell the parties of jobs on ``engine`` that have retired (``count``: how many, if that is known). Raise
+        :class:`DeviceFault` if one has by a fault, or if ``faulted``."""
         queue, record = self.engines[engine], None
-        for job, entry in queue.take_completions():
+        for job, entry in queue.take_completions(count):
             if entry["status"]:
                 record = fault_record(engine, **{name: entry[name] for name in _FAULT_MEMBERS})
             else:

@@ -2,10 +2,8 @@
 
 from hw.contract.bus import Bus
 from hw.contract.params import SocParams
-from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS, ID_VALUE, VERSION_VALUE, Reg, register_map
+from hw.contract.regs import ID_VALUE, VERSION_VALUE, field_value, register_map, register_of
 from sw.driver.errors import DeviceMismatch
-
-_REGS = {reg.name: reg for reg in GLOBAL_REGS + ENGINE_REGS}
 
 
 class RegisterAccess:
@@ -29,7 +27,7 @@ class RegisterAccess:
     def read_fields(self, name: str) -> dict[str, int]:
         """Return the bit fields of register ``name`` by name, from one read."""
         value = self.read(name)
-        return {b.name: value >> b.low & ((1 << b.width) - 1) for b in _register(name).bits}
+        return {b.name: value >> b.low & ((1 << b.width) - 1) for b in register_of(name).bits}
 
     def write_fields(self, name: str, **fields: int) -> None:
         """Set register ``name`` from bit fields; those not given are zero. KeyError names an unknown field."""
@@ -49,18 +47,3 @@ def identify(regs: RegisterAccess, params: SocParams) -> None:
     engines = regs.read("ENGINES")
     if engines != params.engines:
         raise DeviceMismatch(f"register ENGINES reads {engines}, parameters say {params.engines}")
-
-
-def field_value(name: str, **fields: int) -> int:
-    """Return the value of register ``name`` with the given bit fields set and all others zero."""
-    bits = {b.name: b for b in _register(name).bits}
-    value = 0
-    for field, number in fields.items():
-        if field not in bits:
-            raise KeyError(f"register {name} has no field {field!r}; known are {', '.join(bits)}")
-        value |= (number & ((1 << bits[field].width) - 1)) << bits[field].low
-    return value
-
-
-def _register(name: str) -> Reg:
-    return _REGS[name.rpartition(".")[2].partition("[")[0]]

@@ -1,7 +1,8 @@
 import pytest
 
 from hw.contract.params import preset
-from sw.driver.queues.registers import RegisterAccess, field_value
+from hw.contract.regs import field_value
+from sw.driver.queues.registers import RegisterAccess
 
 
 @pytest.fixture
