@@ -50,11 +50,12 @@ def figures() -> list[Figure]:
     rows: list[tuple[str, Target, Callable[..., Measured]]] = [
         ("points_without_pause", Target(0.1, 0.02, "%", at_most=True), _without_pause),
         ("pause_to_halted_p99", Target(20, 10, "us", at_most=True), _halting),
-        ("pause_to_urgent_p99", Target(40, 15, "us", at_most=True), _starting),
+        ("pause_to_urgent_p99", Target(8.5, 7, "us", at_most=True), _starting),
+        ("host_in_a_switch", Target(2500, 1500, "cycles", at_most=True), _host),
         ("move_time", Target(1.25, 1.05, "x", at_most=True), _move_time),
         ("bytes_dumped_median", Target(25, 5, "%", at_most=True), _bytes_dumped),
         ("slowdown_beyond", Target(5, 5, "% of an interval", at_most=True), _slowdown),
-        ("bound_over_worst", Target(2, 1.2, "x", at_most=True), _bound),
+        ("bound_over_worst", Target(1.5, 1.2, "x", at_most=True), _bound),
     ]
     return [
         *(Figure(name, target, partial(measure, campaign=campaign)) for name, target, measure in rows),
@@ -87,6 +88,14 @@ def _starting(lab: Lab, campaign: Campaign) -> Measured:
     """Pause to the first instruction of the urgent model, of the interruptions for a single one."""
     run = campaign.of(lab)
     return _p99(run, [switch.starting for switch in run.of(SMALL.workload)])
+
+
+def _host(lab: Lab, campaign: Campaign) -> Measured:
+    """Return the median of the cycles, from HALTED until everything was back, in which the engines waited for the
+    host."""
+    run = campaign.of(lab)
+    cycles = [switch.host for switch in run.of(SMALL.workload)]
+    return Measured(float(np.median(cycles)), run.correct, _spread(cycles) | {"urgent": SMALL.workload})
 
 
 def _p99(run: Interrupted, cycles: list[int]) -> Measured:
@@ -138,7 +147,7 @@ def _slowdown(lab: Lab, campaign: Campaign) -> Measured:
         "cycles_beyond_per_switch": round(beyond / len(run.away)),
         "dump_and_restore_median": float(np.median([switch.overhead for switch in single])),
         "of_which_data_moves_median": float(np.median([switch.moved_cycles for switch in single])),
-        "of_which_host_median": float(np.median([switch.overhead - switch.moved_cycles for switch in single])),
+        "of_which_host_median": float(np.median([switch.host for switch in single])),
     }
     return Measured(100 * beyond / len(run.away) / INTERVAL, run.correct, detail)
 

@@ -40,6 +40,7 @@ class Switch:
     dumped: int
     restored: int
     moved_cycles: int
+    host: int  #: cycles between HALTED and then in which neither the urgent model ran nor data moved
 
     @property
     def halting(self) -> int:
@@ -189,6 +190,7 @@ def _switches(breaks: Sequence[Break], arrivals: Sequence[Request], names: dict[
                     sum(span.bytes for span in one.dumps),
                     sum(span.bytes for span in one.restores),
                     _covered(one.dumps) + _covered(one.restores),
+                    _idle(one, _first(urgent), max(job.end for job in urgent.results)),
                 )
             )
     return result
@@ -196,6 +198,17 @@ def _switches(breaks: Sequence[Break], arrivals: Sequence[Request], names: dict[
 
 def _first(request: Request) -> int:
     return min(job.prologue_start or job.start for job in request.results)
+
+
+def _idle(one: Break, first: int, ended: int) -> int:
+    """Return the cycles of a break in which the host alone had something to do: no data moved, and the urgent model,
+    which has the engines from ``first`` to ``ended``, did not run."""
+    busy = [(first, ended), *((span.begin, span.end) for span in (*one.dumps, *one.restores))]
+    idle, at = 0, one.halted
+    for begin, end in sorted(busy):
+        idle += max(0, min(begin, one.resumed) - at)
+        at = max(at, end)
+    return idle + max(0, one.resumed - at)
 
 
 def _covered(spans: Sequence[RunSpan]) -> int:

@@ -127,8 +127,13 @@ def _read(e: EngineModel) -> dict[str, Read]:
     return {
         "CONTROL": lambda _: e.enabled | e.paused << 2,
         "STATUS": lambda time: field_value(
-            "STATUS", state=e.state(time), loader_busy=loader.busy, in_job=executor.in_job, loaded=loader.loaded,
-            retired=retirer.retired, point=executor.halt_point,
+            "STATUS",
+            state=e.state(time),
+            loader_busy=loader.busy,
+            in_job=executor.in_job,
+            loaded=loader.loaded,
+            retired=retirer.retired,
+            point=executor.halt_point,
         ),
         "IRQ_STATUS": lambda _: e.irq_pending,
         "RING_TAIL": lambda _: ring.tail & _WORD,

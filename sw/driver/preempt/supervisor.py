@@ -40,6 +40,7 @@ class Supervisor:
         engines = range(self._params.engines)
         self._code = [dram.allocate(CODE_BYTES, _ALIGN, f"supervisor code of engine {e}") for e in engines]
         self._next = [0] * self._params.engines
+        self._written: list[dict[bytes, int]] = [{} for _ in engines]  #: programs in DRAM, and where, by engine
         self._event = events.lease(1, "driver")
         self.signals = 0  #: given by all jobs queued so far
         self._event.begin()
@@ -92,6 +93,10 @@ class Supervisor:
         self._queues.engines[engine].add(job, barrier=True, hold=True)
 
     def _write(self, engine: int, program: bytes) -> int:
+        """Return where ``program`` lies. Switches are much alike: one that is there from before is not written again."""
+        written = self._written[engine]
+        if program in written:
+            return written[program]
         start = self._next[engine] if self._next[engine] + len(program) <= CODE_BYTES else 0
         address = self._code[engine] + start
         where = (address, address + len(program))
@@ -99,7 +104,10 @@ class Supervisor:
             self.announce()
             self.wait(lambda: not self._holds_code(where))
         self._next[engine] = start + len(program)
+        for old in [old for old, at in written.items() if overlap([(at, at + len(old))], [where])]:
+            del written[old]
         self._queues.bus.write_mem(address, program)
+        written[program] = address
         return address
 
     def _holds_code(self, where: Range) -> bool:

@@ -10,7 +10,8 @@ from sw.driver.queues.job import DeviceJob, JobState, checked, describe, fault_r
 from sw.driver.queues.registers import RegisterAccess
 
 RING_LOG2 = 6  #: log2 of the entries of a ring, unless told otherwise
-#: Register accesses to serve one engine's interrupt: IRQ, IRQ_STATUS twice, CPL_TAIL, CPL_HEAD.
+#: Register accesses to serve one engine's interrupt: IRQ, IRQ_STATUS, STATUS, CPL_HEAD, and CPL_TAIL where the ring
+#: holds many jobs.
 SERVE_ACCESSES = 5
 #: Register accesses to empty an engine that has halted, at most: reset, two looks at its end, enable.
 EMPTY_ACCESSES = 4
@@ -183,11 +184,18 @@ class EngineQueue:
             self._write("RING_TAIL", self._submitted & 0xFFFFFFFF)
             self._announced = self._submitted
 
-    def take_interrupts(self) -> dict[str, int]:
-        """Return pending interrupts by name (``completion``, ``fault``, ``halted``), and clear them."""
-        pending = self._regs.read_fields(f"E{self.number}.IRQ_STATUS")
-        self._write("IRQ_STATUS", field_value("IRQ_STATUS", **pending))
-        return pending
+    def take_interrupts(self) -> tuple[dict[str, int], int]:
+        """Clear pending interrupts, and then look at the engine, so that nothing is missed that happens meanwhile.
+        Return what there is by name (``completion``, ``fault``, ``halted``), and how many jobs have retired."""
+        self._write("IRQ_STATUS", field_value("IRQ_STATUS", completion=1, fault=1, halted=1))
+        status = self.status()
+        _, retired = self.counts(status)
+        causes = {
+            "completion": int(retired > 0),
+            "fault": int(status["state"] == EngineState.FAULT),
+            "halted": int(status["state"] == EngineState.HALTED),
+        }
+        return causes, retired
 
     def clear_halt(self) -> None:
         """Clear the interrupts of an engine that has halted, without a look at which are pending."""
@@ -265,8 +273,7 @@ class EngineQueue:
         return self._regs.read_fields(f"E{self.number}.STATUS")
 
     def counts(self, status: dict[str, int]) -> tuple[int, int]:
-        """Return how many jobs were loaded, and how many of those in the ring have retired, by a ``status`` that does
-        not change: the engine has halted."""
+        """Return how many jobs were loaded, and how many of those in the ring have retired, by its ``status``."""
         if self._queued >= _STATUS_COUNTS:
             loaded, retired = self.register("RING_LOADED"), self.register("CPL_TAIL")
             return loaded, (retired - self._retired) & 0xFFFFFFFF

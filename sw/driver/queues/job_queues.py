@@ -210,9 +210,10 @@ class JobQueues:
         halted = []
         for queue in self.engines:
             if pending >> queue.number & 1:
-                begin, causes = self.bus.cycle, queue.take_interrupts()
+                begin = self.bus.cycle
+                causes, retired = queue.take_interrupts()
                 try:
-                    self.take_completions(queue.number, faulted=bool(causes["fault"]))
+                    self.take_completions(queue.number, retired, faulted=bool(causes["fault"]))
                 finally:
                     named = tuple(name for name, found in causes.items() if found)
                     self.interrupts.handled.append(HandledInterrupt(queue.number, begin, self.bus.cycle, named))
