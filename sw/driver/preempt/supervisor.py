@@ -93,7 +93,7 @@ class Supervisor:
         self._queues.engines[engine].add(job, barrier=True, hold=True)
 
     def _write(self, engine: int, program: bytes) -> int:
-        """Return where ``program`` lies. Switches are much alike: one that is there from before is not written again."""
+        """Return where ``program`` lies. Switches are alike: one that is there from before is not written again."""
         written = self._written[engine]
         if program in written:
             return written[program]
