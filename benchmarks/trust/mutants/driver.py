@@ -99,8 +99,8 @@ DRIVER = (
     ),
     Mutant(
         "S18", "engines stay halted when a dump is refused", f"{_PREEMPT}halting.py",
-        "            }\n        except DriverError:\n            self.go_on(queue.number for queue in busy)\n",
-        "            }\n        except DriverError:\n",
+        "verify)\n        except DriverError:\n            self.go_on(queue.number for queue in busy)\n",
+        "verify)\n        except DriverError:\n",
         "P3", ("exchange",),
     ),
 )  # fmt: skip
