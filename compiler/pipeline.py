@@ -26,6 +26,7 @@ from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.layers.verify import verify_layers
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.memory.budget import Lv2Budget
+from compiler.plan.memory.dram_need import check_dram, least_sizes
 from compiler.plan.memory.place import place
 from compiler.plan.memory.place_planned import memory_plan, place_planned
 from compiler.plan.memory.tensor_placement import TensorPlacement
@@ -42,6 +43,7 @@ from compiler.plan.steps import joined, step_plans
 from compiler.plan.structure import layer_names, structure_of
 from compiler.plan.verify import verify_jobs, verify_layers_of, verify_model, verify_steps
 from compiler.search.retarget import PlannedLength
+from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 from hw.image import Image
 
@@ -121,6 +123,7 @@ def lowered(graph: ir.Graph, plan: Plan) -> LoweredModel:
     :class:`compiler.ir.CompileError`."""
     plan.options.check(graph.name, plan.params)
     verify_model(graph, plan)
+    check_dram(graph.name, least_sizes(graph), plan.params, least=True)
     cuts = plan.cuts if plan.rewrites is not None else cuts_that_pay(graph, plan.params, plan.options)
     split = with_cuts(graph, cuts)
     made = LoweredModel.of(split, plan.params, plan.options, plan.rewrites)
@@ -213,6 +216,8 @@ def placed(
     graph, params, options = model.graph, model.params, model.options
     if memory is None:
         budget, placement = place(graph, steps, params, options)
+        sizes = [placement.sizes.get(number, 0) for number in range(Segment.SHARED + 1)]
+        check_dram(graph.name, sizes, params, least=True)
     else:
         budget, placement = place_planned(graph, steps, params, options, memory, beneath)
     verify_placement(graph.name, placement, budget, planned=memory is not None)

@@ -174,7 +174,10 @@ class Draft:
         return Quant(name, quant.shape, TensorLayout(quant.shape, NHWC), quant.dtype)
 
     def relayout(self, quant: Quant, layout: TensorLayout) -> str:
-        """Return the IR tensor that holds ``quant`` as ``layout`` says; moves data only if it must."""
+        """Return the IR tensor that holds ``quant`` as ``layout`` says; moves data only if it must, and a constant's
+        now."""
+        if self.graph.tensors[quant.tensor].data is not None:
+            return self._constant_as(quant, layout)
         quant = self.dense(quant)
         if not quant.layout.same_order(layout):
             if quant.layout.view == layout.view:
@@ -190,6 +193,16 @@ class Draft:
                 if not quant.layout.same_order(layout):
                     quant = self._permuted(quant, layout)
         return self.reshaped(quant.tensor, layout.physical)
+
+    def _constant_as(self, quant: Quant, layout: TensorLayout) -> str:
+        """Return the constant ``quant`` as a constant in the order of ``layout``."""
+        held = self.graph.tensors[quant.tensor]
+        assert held.data is not None
+        values = held.data.reshape(quant.layout.physical).transpose(np.argsort(quant.layout.perm))
+        moved = values.reshape(layout.view).transpose(layout.perm)
+        if moved.shape == held.shape and quant.layout.same_order(layout):
+            return quant.tensor
+        return self.new_constant(f"{quant.tensor}:permuted", moved, self.quantisation(quant.tensor))
 
     def image(self, quant: Quant) -> str:
         """Return the IR tensor (N, H, W, C) of an NCHW ONNX tensor, or (N, L, C) of NCL: one row for operators on

@@ -109,6 +109,11 @@ class TensorValue:
         """Return the value minus its zero point, as (N, H, W, C)."""
         return self.value.reshape(self.tensor.nhwc).astype(np.int64) - self.tensor.zero_point
 
+    @property
+    def real(self) -> npt.NDArray[np.float64]:
+        """Return the real numbers that the value stands for, as (N, H, W, C)."""
+        return self.centred * np.float64(np.float32(self.tensor.scale))
+
 
 class GoldenRule(enum.Enum):
     """How near the result of an operator must be to that of onnxruntime: see :mod:`compiler.golden`."""
@@ -165,9 +170,14 @@ class Operation:
         2^53."""
         raise NotImplementedError(f"nothing computes a {self.kind}")
 
-    def before_rounding(self, reals: Sequence[npt.NDArray[np.float64]], output: Tensor) -> npt.NDArray | None:
-        """Return the real result of real inputs, as (N, H, W, C); None where onnxruntime's rounding is not in doubt."""
+    def before_rounding(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray | None:
+        """Return the real result, as (N, H, W, C); None where onnxruntime's rounding is not in doubt."""
         return None
+
+    def constants_error(self, output: Tensor) -> npt.NDArray[np.float64]:
+        """Return how far at most the real result is off, for each channel or for all, because constants became
+        integers."""
+        return np.zeros(1)
 
 
 @dataclass

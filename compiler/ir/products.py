@@ -49,6 +49,24 @@ class Conv(Operation):
         yield from _windowed(x, output, (kh, kw), self.strides, self.pads, self.dilations)
 
     def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
+        return self.requantise.of(self._sums(inputs, output), output.dtype)
+
+    def before_rounding(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray | None:
+        """Return what the sums are worth; onnxruntime adds a float bias in float where it has no integer kernel."""
+        if self.requantise.table is not None:
+            return None
+        return self._sums(inputs, output) * self._worth(output)
+
+    def constants_error(self, output: Tensor) -> npt.NDArray[np.float64]:
+        """Return what half an integer of the sum is worth: a bias was rounded to integers."""
+        return (0.5 if self.bias.any() else 0.0) * self._worth(output)
+
+    def _worth(self, output: Tensor) -> npt.NDArray[np.float64]:
+        """Return the real number that one of the sum is, per channel or for all."""
+        return self.requantise.scale.astype(np.float64) * np.float64(np.float32(output.scale))
+
+    def _sums(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray[np.float64]:
+        """Return the integers before they are requantised, as (N, H, W, C)."""
         weights = self.weights.astype(np.float64) - self.weight_zero_point
         x = _padded(inputs[0].centred.astype(np.float64), self.pads, 0)
         n, height, width = output.nhwc[:3]
@@ -67,8 +85,7 @@ class Conv(Operation):
                     total += tap.transpose(1, 0, 2) * weights[i, j]
                 else:
                     total += np.matmul(tap.transpose(1, 0, 2), weights[i, j])
-        total = total.transpose(1, 0, 2).reshape(n, height, width, channels) + self.bias
-        return self.requantise.of(total, output.dtype)
+        return total.transpose(1, 0, 2).reshape(n, height, width, channels) + self.bias
 
 
 @dataclass
@@ -107,12 +124,12 @@ class Pool(Operation):
         total = np.add.reduce(self._windows(x, 0, size)) + self.bias * count
         return self.requantise.of(total, output.dtype, self.requantise.scale / count.astype(np.float32))
 
-    def before_rounding(self, reals: Sequence[npt.NDArray[np.float64]], output: Tensor) -> npt.NDArray | None:
+    def before_rounding(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray | None:
         """Return the means."""
         if self.kind_ == "max":
             return None
-        size = output.nhwc[1:3]
-        return np.add.reduce(self._windows(reals[0], 0, size)) / self._counts(reals[0], size)
+        x, size = inputs[0].real, output.nhwc[1:3]
+        return np.add.reduce(self._windows(x, 0, size)) / self._counts(x, size)
 
     def _windows(self, x: npt.NDArray, fill: float, size: Pair) -> list[npt.NDArray]:
         """Return the values under each kernel position for all of ``size`` output pixels."""

@@ -62,9 +62,9 @@ class Eltwise(Operation):
         total = BINARY[self.kind_](inputs[0].centred, inputs[1].centred, self.ma, self.mb)
         return self.requantise.of(total + self.bias, output.dtype)
 
-    def before_rounding(self, reals: Sequence[npt.NDArray[np.float64]], output: Tensor) -> npt.NDArray | None:
+    def before_rounding(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray | None:
         """Return the real results."""
-        return BINARY[self.kind_](reals[0], reals[1], 1, math.copysign(1, self.mb))
+        return BINARY[self.kind_](inputs[0].real, inputs[1].real, 1, math.copysign(1, self.mb))
 
 
 @dataclass

@@ -102,7 +102,7 @@ def build_timed(
     program = programs.made(study, orders)
     took = time_layers(program[1])
     programs.took(program, sum(took))
-    if len(study.runs) != 1 or not has_choice(study.runs[0].operators):
+    if len(study.parts) != 1 or not study.runs or not has_choice(study.runs[0].operators):
         return programs.found()
     timing, (order,) = _Timing(study.runs[0], seed), orders
     timing.learn(order, took)

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler import reference
+from compiler import pipeline, reference
 from compiler.compile import compile_with_report
 from compiler.ir import CompileError
-from hw.contract.params import preset
+from compiler.pipeline import build
+from compiler.plan.options import Options
+from hw.contract.params import KIB, preset
 from hw.image.image import Image
 from sim.host import run_host
 from tests.support.check.races import RaceChecker
@@ -66,11 +68,36 @@ def test_the_collector_of_cycles_is_left_as_it_was(collecting, engines, monkeypa
     assert calls == ["disable", *["enable"] * collecting]
 
 
-def test_a_model_beyond_dram_is_refused_with_sizes():
-    params = preset("tiny").replace(dram_bytes=64 * 1024)
+@pytest.mark.parametrize(("size", "told"), [(64, "at least "), (256, "")])
+def test_a_model_beyond_dram_is_refused_with_sizes(size, told):
+    """By what it needs whatever is decided, or by what it then turns out to need."""
+    params = preset("tiny").replace(dram_bytes=size * KIB)
     path = network("kws_dscnn_int8")
-    with pytest.raises(CompileError, match=r"needs \d+ bytes of DRAM .* has 65536: choose"):
+    with pytest.raises(CompileError, match=rf"needs {told}\d+ bytes of DRAM .* has {size * KIB}: choose"):
         compile_with_report(path, params, fallback=True)
+
+
+def test_inputs_beyond_dram_are_refused_before_anything_is_decided(monkeypatch):
+    """An image of 1080p on a small machine: searches of minutes would end in the same refusal."""
+
+    def decide(*_):
+        raise AssertionError("something was decided")
+
+    monkeypatch.setattr(pipeline, "cuts_that_pay", decide)
+    make = GraphBuilder(1)
+    make.output(make.conv(make.input((1, 1080, 1920, 3)), 4, (1, 1), (2, 2)))
+    need = 1080 * 1920 * 3 + 540 * 960 * 4 + 12 + 64 * KIB
+    with pytest.raises(CompileError, match=rf"needs at least {need} bytes of DRAM .* has 4194304: choose a preset"):
+        build(make.graph, preset("tiny"))
+
+
+def test_what_spills_beyond_dram_is_refused_with_sizes():
+    make = GraphBuilder(1)
+    x = make.conv(make.input((1, 128, 128, 1)), 64, (1, 1))
+    make.output(make.pool("max", make.conv(x, 64, (1, 1)), (2, 2), (2, 2)))
+    params = preset("tiny").replace(dram_bytes=1024 * KIB)
+    with pytest.raises(CompileError, match=r"needs at least \d+ bytes of DRAM .* has 1048576: choose a preset"):
+        build(make.graph, params, Options(split=False))
 
 
 def test_more_engines_than_there_are_are_refused():

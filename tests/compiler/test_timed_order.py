@@ -10,6 +10,7 @@ from compiler import reference
 from compiler.compile import compile_with_report
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.emission.objects.desk import Desk
+from compiler.frontend import import_model
 from compiler.ir import CompileError
 from compiler.pipeline import build
 from compiler.plan.options import Options
@@ -21,6 +22,7 @@ from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs
 from tests.support.image_runner import run_image
 from tests.support.length_nets import conv_net
+from tests.support.onnx_models import Net
 from tests.support.placed import branchy
 
 TINY, DIGITS = preset("tiny"), "examples/digits/digits.onnx"
@@ -65,6 +67,16 @@ def test_a_chain_has_one_order():
     make.output(make.conv(make.conv(make.input((1, 8, 8, 8)), 32, (1, 1)), 16))
     found = build_timed(make.graph, TINY, TIMED, Desk(1), layer_cycles)
     assert found.tried == 1 and found.image.code == build(make.graph, TINY)[0].code
+
+
+def test_branches_that_end_on_the_cpu_are_compiled_once():
+    """Steps on the CPU are layers of the image too, and no program tells how long they take."""
+    net = Net()
+    x = net.dq(net.q(net.conv(net.dq(net.input((1, 8, 6, 6)), 0.05), 0.05, (16, 8, 1, 1)), 0.1), 0.1)
+    ends = [net.dq(net.q(net.conv(x, 0.1, (16, 16, 3, 3), pads=[1] * 4), 0.1), 0.1) for _ in range(3)]
+    model = net.model(*(net.node("Softmax", [end], axis=1) for end in ends), dtype="float32")
+    found = build_timed(import_model(model, fallback=True), TINY, TIMED, Desk(1), layer_cycles)
+    assert found.tried == 1
 
 
 def test_layers_take_together_what_the_program_takes():

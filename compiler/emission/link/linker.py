@@ -22,6 +22,7 @@ from compiler.emission.program.copies import contiguous
 from compiler.ir import CompileError
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.budget import Lv2Budget
+from compiler.plan.memory.dram_need import check_dram
 from compiler.plan.memory.tensor_placement import TensorPlacement
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import KIB, SocParams
@@ -30,7 +31,6 @@ from sim.cost import set_bounds
 
 _PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
 _RUN_AHEAD = 8  #: jobs by which prologues may run ahead, at most
-_DRIVER_RESERVE = 64 * KIB  #: DRAM left for rings, completions and programs of the driver, per engine
 _MOST_POINTS = 1 << 16  #: numbers of points in a CANCEL instruction
 
 
@@ -65,7 +65,7 @@ def link(
     else:
         sizes[6] = shared_bytes(placement, budget)
         sizes[7] = sizes[6] + budget.windows * budget.engines
-    _check_dram(graph.name, sizes, params)
+    check_dram(graph.name, sizes, params)
     hosts = [op for step in steps if isinstance(op := step.members[-1].op, ir.Host)]
     meta = ImageMeta(
         model=graph.name,
@@ -159,13 +159,3 @@ class _Code:
         pc = len(self.data) // INSN_BYTES
         self.data += program + Insn(Op.END).encode()
         return pc
-
-
-def _check_dram(model: str, sizes: list[int], params: SocParams) -> None:
-    need = sum(sizes[:6]) + _DRIVER_RESERVE * params.engines
-    if need > params.dram_bytes:
-        raise CompileError(
-            f"model {model!r} needs {need} bytes of DRAM (code {sizes[0]}, weights {sizes[1]}, tensors "
-            f"{sum(sizes[2:6])}), preset {params.name!r} has {params.dram_bytes}: choose a preset with a larger "
-            "dram_bytes"
-        )

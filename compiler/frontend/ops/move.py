@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
@@ -197,25 +198,47 @@ def requantised(draft: Draft, tensor: str, source: Quantisation, target: Quantis
 
 @operator("Concat")
 def concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Concatenation of quantised tensors; 8-bit ones must be stored alike."""
+    """Concatenation of quantised tensors and constants; 8-bit ones must be stored alike."""
     values = [draft.value(name) for name in node.input]
     axis = attributes(node)["axis"] % len(values[0].shape)
-    if all(isinstance(value, Quant) for value in values):
-        params = draft.quantisation(values[0].tensor)  # type: ignore[union-attr]
-        reals = [Real(v, params, n) for v, n in zip(values, node.input, strict=True) if isinstance(v, Quant)]
+    first = next((value for value in values if isinstance(value, Quant)), None)
+    if first and all(isinstance(value, Quant) or _stored_like(value, first) for value in values):
+        params = draft.quantisation(first.tensor)
+        reals = [_stored_part(draft, name, params) for name in node.input]
         return [joined(node, tuple(reals), axis).emit(draft, params, node.output[0])]
     return [joined(node, tuple(_part(draft, name) for name in node.input), axis)]
+
+
+def _stored_like(value: Value, other: Quant) -> bool:
+    return isinstance(value, Const) and value.array.dtype == other.dtype
+
+
+def _stored_part(draft: Draft, name: str, params: Quantisation) -> Real:
+    """Return an 8-bit tensor, or a constant in memory, whose parameters are ``params``."""
+    value = draft.value(name)
+    if isinstance(value, Const):
+        return _constant_part(draft, name, value.array, params)
+    assert isinstance(value, Quant)
+    return Real(value, params, name)
 
 
 def _part(draft: Draft, name: str) -> Real:
     """Return a dequantised tensor, or a constant in memory."""
     value = draft.value(name)
+    if isinstance(value, Const):
+        raise Unsupported(
+            f"its input {name!r} is a constant of {value.array.dtype}; quantise the model so that it is 8-bit, with "
+            "DequantizeLinear behind"
+        )
     params = value.quantisation if isinstance(value, QuantConst) else None
     if not isinstance(value, QuantConst) or params is None:
         return draft.real(name)
-    shape = value.data.shape
-    tensor = draft.new_constant(f"{name}:constant", value.data, params)
-    return Real(Quant(tensor, shape, TensorLayout.plain(shape), params.dtype), params, name)
+    return _constant_part(draft, name, value.data, params)
+
+
+def _constant_part(draft: Draft, name: str, data: npt.NDArray, params: Quantisation) -> Real:
+    tensor = draft.new_constant(f"{name}:constant", data, params)
+    return Real(Quant(tensor, data.shape, TensorLayout.plain(data.shape), params.dtype), params, name)
 
 
 def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:

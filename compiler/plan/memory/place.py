@@ -138,7 +138,7 @@ def _exports(
     graph: ir.Graph, sharing: BufferSharing, by_tensor: dict[str, TensorBuffer], sizes: dict[int, int]
 ) -> dict[str, int]:
     """Return the places in DRAM for what lies in LV2. The copy made after a layer serves reshaped names of the result
-    too, but an operator that works in place makes another value, with a place of its own."""
+    too."""
     places: dict[str, int] = {}
     exports = {}
     for name, tensor in graph.tensors.items():

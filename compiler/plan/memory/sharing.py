@@ -43,7 +43,8 @@ class BufferSharing:
         self, graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, order: LayerOrder | None = None, *,
         observe: bool = False,
     ) -> None:  # fmt: skip
-        """``observe``: parts of tensors are tensors of their own, which somebody looks at."""
+        """``observe``: somebody looks at each tensor, so parts of tensors are tensors of their own, and no result takes
+        an operand's place."""
         self._graph, self._steps, self.order = graph, steps, order or Chain()
         self._layers = flattened(steps)
         self._nested = isinstance(self.order, Edges)
@@ -54,7 +55,7 @@ class BufferSharing:
         if not observe:
             self._slice_in_place()
             self._concatenate_in_place()
-        self._compute_in_place()
+            self._compute_in_place()
         self._pad_pixels(params)
 
     def unique(self) -> Iterable[SharedBuffer]:

@@ -55,6 +55,7 @@ class RunEstimate:
         self._graph, self._run, self._source, self._work, self._memory = graph, run, source, work, memory
         self._params, self._result = params, run[-1].output
         self._side = long_side(graph, self._result)
+        self._leaving = {port.tensor for port in graph.outputs} & {op.output for op in run[:-1]}
         self._known: dict[int, dict[str, int] | None] = {}
 
     def fits(self) -> bool:
@@ -105,7 +106,8 @@ class RunEstimate:
         if sizes is None or room < 0:
             return math.inf
         ends = dict(zip((self._source, self._result), inside, strict=True))
-        away, total = self._spilled(sizes, room) | {name for name, on in ends.items() if not on}, 0.0
+        outside = {name for name, on in ends.items() if not on} | self._leaving
+        away, total = self._spilled(sizes, room) | outside, 0.0
         for op in self._run:
             cycles, weights = self._work[op.name]
             if cycles:
@@ -125,9 +127,9 @@ class RunEstimate:
 
     @cached_property
     def _alive(self) -> list[set[str]]:
-        """By operator the inner tensors that are alive at it."""
+        """By operator the inner tensors that are alive at it. What leaves the graph is none: it lies in DRAM."""
         last = {name: number for number, op in enumerate(self._run) for name in op.inputs}
-        made = {op.output: number for number, op in enumerate(self._run[:-1])}
+        made = {op.output: number for number, op in enumerate(self._run[:-1]) if op.output not in self._leaving}
         for op in reversed(self._run):
             if isinstance(op, ir.Concat):  # its operands are made where they belong
                 begins = [made.pop(name) for name in op.inputs if name in made]

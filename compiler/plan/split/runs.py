@@ -10,7 +10,8 @@ from compiler.plan.split.parts import can_be_cut
 @dataclass(frozen=True)
 class RunSegment:
     """Operators between two neighbouring places where a graph can be cut. ``source`` and ``result``: the tensors that
-    come in and go out; ``cuttable``: whether all operators can be cut into parts of an image."""
+    come in and go out; ``cuttable``: whether all operators can be cut into parts of an image, and nothing that they
+    make in between leaves the graph."""
 
     ops: tuple[ir.Operation, ...]
     source: str
@@ -19,7 +20,8 @@ class RunSegment:
 
 
 def segments(graph: ir.Graph) -> list[list[RunSegment]]:
-    """Chains of segments, in order; between chains more than one tensor is handed on."""
+    """Chains of segments, in order; between chains more than one tensor is handed on, or one that leaves the graph."""
+    leaving = {port.tensor for port in graph.outputs}
     last = {name: number for number, op in enumerate(graph.ops) for name in op.inputs}
     alive = {port.tensor for port in graph.inputs if port.tensor in last}
     chains, begin, source = [list[RunSegment]()], 0, _only(alive)
@@ -30,9 +32,9 @@ def segments(graph: ir.Graph) -> list[list[RunSegment]]:
             continue
         ops = tuple(graph.ops[begin : number + 1])
         if source:
-            cuttable = all(can_be_cut(graph, one) for one in ops)
+            cuttable = all(can_be_cut(graph, one) for one in ops) and leaving.isdisjoint(one.output for one in ops[:-1])
             chains[-1].append(RunSegment(ops, source, op.output, cuttable))
-        else:
+        if not source or op.output in leaving:
             chains.append([])
         begin, source = number + 1, op.output
     return [chain for chain in chains if chain]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from compiler.frontend import UnsupportedModel, import_model
 from compiler.frontend.values import TensorLayout
 from tests.support.golden_check import check_model, kinds
 from tests.support.onnx_models import Net
@@ -98,6 +99,41 @@ def test_concat(axis, same):
     parts = [net.dq(net.q(net.conv(x, 0.031, (8, 3, 1, 1)), s, 3), s, 3) for s in scales]
     graph = check_model(net.model(net.q(net.node("Concat", parts, axis=axis), 0.9, 3)))
     assert kinds(graph) == ["conv", "conv", *([] if same else ["table"]), "concat"]
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 6, 6), (3, 4)])
+@pytest.mark.parametrize("same", [True, False])
+def test_concat_with_a_constant(same, shape):
+    """Its values lie in the image as they are needed: nothing moves them."""
+    net = Net()
+    x = net.dq(net.q(net.node("Sigmoid", [net.dq(net.input(shape), 0.05, 3)]), 0.008, -100), 0.008, -100)
+    constant = net.dq(net.const(net.array((shape[0], 5, *shape[2:]))), *((0.008, -100) if same else (0.005, 3)))
+    for parts in ([x, constant], [constant, x]):
+        graph = check_model(net.model(net.q(net.node("Concat", parts, axis=1), 0.008, -100)))
+        assert [kind for kind in kinds(graph) if kind != "permute"] == ["table", "concat"]
+
+
+def test_concat_of_constants():
+    net = Net()
+    parts = [net.dq(net.const(net.array((1, c, 4, 4))), scale) for c, scale in ((3, 0.05), (5, 0.1))]
+    joined = net.dq(net.q(net.node("Concat", parts, axis=1), 0.1), 0.1)
+    x = net.dq(net.input((1, 8, 4, 4)), 0.1)
+    check_model(net.model(net.q(net.node("Add", [x, joined]), 0.2)))
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 6, 6), (3, 4)])
+def test_concat_of_8_bit_tensors_with_a_constant(shape):
+    net = Net()
+    x = net.q(net.node("Sigmoid", [net.dq(net.input(shape), 0.05, 3)]), 0.008, -100)
+    check_model(net.model(net.node("Concat", [net.const(net.array(shape)), x], axis=1)))
+
+
+def test_a_float_constant_in_concat_is_refused_by_name():
+    net = Net()
+    x = net.dq(net.input((1, 4, 6, 6)), 0.05, 3)
+    joined = net.node("Concat", [x, net.const(net.rng.normal(size=(1, 2, 6, 6)), np.float32, name="tokens")], axis=1)
+    with pytest.raises(UnsupportedModel, match="'tokens' is a constant of float32; quantise the model"):
+        import_model(net.model(net.q(joined, 0.05)))
 
 
 def test_qlinear_concat():

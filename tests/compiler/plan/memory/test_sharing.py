@@ -1,8 +1,8 @@
-"""Tensors that share a buffer: concatenation in place."""
+"""Tensors that share a buffer: concatenation and sums in place."""
 
 import pytest
 
-from hw.contract.params import preset
+from hw.contract.params import KIB, preset
 from tests.support.graphs import GraphBuilder, check
 
 TINY, BASE = preset("tiny"), preset("base")
@@ -24,3 +24,13 @@ def test_concat_in_place(params):
     build.output(build.eltwise("mul", a, e))
     for observe in (False, True):
         check(build.graph, params, observe)
+
+
+def test_who_looks_at_a_sum_sees_its_operand_too():
+    """The sum would take the place of its operand, which lies in DRAM because it does not fit on chip."""
+    build = GraphBuilder(6)
+    x = build.conv(build.input((1, 24, 24, 8)), 48, (1, 1))
+    x = build.eltwise("add", build.conv(x, 48, (1, 1)), x)
+    build.output(build.conv(x, 8, (1, 1)))
+    for observe in (False, True):
+        check(build.graph, TINY.replace(lv2_bytes=32 * KIB), observe)

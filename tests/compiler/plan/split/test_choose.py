@@ -10,15 +10,16 @@ from compiler.pipeline import build
 from compiler.plan.options import Options
 from compiler.plan.split import choose
 from compiler.plan.split.choose import cuts_that_pay
+from compiler.plan.split.price import placed_cycles
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, preset
 from hw.image.image import Image
 from sim.model.bus import ModelBus
 from sw.driver import Device
 from tests.support.check.races import RaceChecker
-from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.graphs import GraphBuilder, check, random_inputs
 from tests.support.image_runner import run_image
-from tests.support.split_graphs import wide_middle
+from tests.support.split_graphs import PADS, wide_middle
 
 TINY, BASE = preset("tiny"), preset("base")
 SMALL = Options(engines=BASE.engines, lv2_limit=384 * KIB)
@@ -80,3 +81,24 @@ def test_a_cut_that_does_not_pay_is_left_out(monkeypatch):
     graph = wide_middle(64).graph
     monkeypatch.setattr(choose, "_WORTH", 0.1)
     assert not is_split(graph, SMALL)
+
+
+def test_an_output_that_nobody_reads_is_in_no_cut():
+    """Two heads behind one convolution: tensors do not fit, and the first head's result is made between the ends of a
+    run."""
+    make = GraphBuilder(5)
+    x = make.conv(make.input((1, 64, 64, 4)), 16, pads=PADS)
+    for _ in range(2):
+        make.output(make.conv(make.conv(x, 16, pads=PADS), 16, pads=PADS))
+    assert placed_cycles(make.graph, TINY, Options())[1]
+    assert cuts_that_pay(make.graph, TINY, Options()) == []
+    check(make.graph, TINY)
+
+
+def test_an_output_in_the_middle_of_a_chain_is_in_no_cut():
+    """What is read and leaves the graph too is no inner tensor of a run: a cut would do without it."""
+    make = GraphBuilder(6)
+    x = make.conv(make.input((1, 24, 24, 8)), 32, pads=PADS)
+    x = make.output(make.conv(x, 32, pads=PADS))
+    make.output(make.conv(make.conv(make.table(x), 32, pads=PADS), 8, (2, 2), (2, 2)))
+    check(make.graph, TINY.replace(lv2_bytes=32 * KIB))
