@@ -41,7 +41,7 @@ def test_accesses_of_each_action():
     assert counted(device, lambda: device.submit(model, [0], limit=0)) <= SUBMIT_ACCESSES
     while not device.bus.wait_irq(LIMIT):
         pass
-    assert counted(device, lambda: device.poll(LIMIT)) == SERVE_ACCESSES
+    assert counted(device, lambda: device.poll(LIMIT)) == SERVE_ACCESSES - 1  # the ring holds few jobs: no CPL_TAIL
     device.submit(model, [1, 2], limit=0)
     queue = device.engines[0]
     queue.pause()
