@@ -259,8 +259,9 @@ def _slice(graph: ir.Graph, op: ir.Slice, params: SocParams) -> list[Layer]:
     before, after = graph.tensors[op.inputs[0]].shape, graph.tensors[op.output].shape
     outer = int(np.prod(after[: op.axis], dtype=np.int64))
     line, taken = (int(np.prod(shape[op.axis :], dtype=np.int64)) for shape in (before, after))
-    step = int(np.prod(after[op.axis + 1 :], dtype=np.int64))
-    copy = StridedCopy(op.inputs[0], 0, [(outer, line, taken), (taken, 1, 1)], op.first * step)
+    run = int(np.prod(after[op.axis + 1 :], dtype=np.int64))
+    dims = [(outer, line, taken), (after[op.axis], op.step * run, run), (run, 1, 1)]
+    copy = StridedCopy(op.inputs[0], 0, dims, op.first * run)
     return [MoveLayer(op, op.inputs, op.output, "slice", [copy])]
 
 
