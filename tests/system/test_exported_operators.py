@@ -40,6 +40,9 @@ CASES: dict[str, Case] = {
     "minimum of an image": lambda net, x: net.node("ReduceMin", [x], axes=[2, 3]),
     "minimum of channels": lambda net, x: net.node("ReduceMin", [x], axes=[1]),
     "maximum of columns": lambda net, x: net.node("ReduceMax", [x], axes=[3]),
+    "blocks to channels": lambda net, x: net.node("SpaceToDepth", [_slice(net, x, [0], [8], [3])], blocksize=2),
+    "channels to blocks": lambda net, x: net.node("DepthToSpace", [x], blocksize=2, mode="DCR"),
+    "channels to blocks of each": lambda net, x: net.node("DepthToSpace", [x], blocksize=2, mode="CRD"),
 }
 SUMS: dict[str, Case] = {
     "sum of an image": lambda net, x: net.node("ReduceSum", [x, *_ints(net, [2, 3])]),

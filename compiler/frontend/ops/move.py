@@ -48,6 +48,28 @@ def transpose(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     return [_moved(draft, node, value, step)]
 
 
+@operator("DepthToSpace", "SpaceToDepth")
+def between_depth_and_space(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Return an image whose blocks of pixels have become channels, or the other way round."""
+    value, given = draft.value(node.input[0]), attributes(node)
+    (n, c, h, w), size = value.shape, given["blocksize"]
+    steps: tuple[Shape, Shape, Shape]  #: a reshape, a transpose, and a reshape
+    if node.op_type == "SpaceToDepth":
+        inside = (n, c, h // size, size, w // size, size)
+        steps = inside, (0, 3, 5, 1, 2, 4), (n, c * size**2, h // size, w // size)
+    elif given.get("mode", "DCR") == "DCR":
+        inside = (n, size, size, c // size**2, h, w)
+        steps = inside, (0, 3, 4, 1, 5, 2), (n, c // size**2, h * size, w * size)
+    else:
+        inside = (n, c // size**2, size, size, h, w)
+        steps = inside, (0, 1, 4, 2, 5, 3), (n, c // size**2, h * size, w * size)
+    if math.prod(inside) != math.prod(value.shape):
+        raise Unsupported(f"blocks of {size} by {size} in a tensor of shape {value.shape}")
+    for kind, argument in zip(("reshape", "transpose", "reshape"), steps, strict=True):
+        value = _moved(draft, node, value, (kind, argument))
+    return [value]
+
+
 @operator("Identity", "Dropout")
 def identity(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """The value itself (Dropout does nothing in inference)."""
@@ -139,7 +161,7 @@ def own_axes(quant: Quant) -> TensorLayout | None:
     """Return the tensor's layout in terms of its present shape, if there is one."""
     if quant.layout.view == quant.shape:
         return quant.layout
-    if len(quant.shape) > 5:
+    if len(quant.shape) > 6:
         return None
     for perm in itertools.permutations(range(len(quant.shape))):
         layout = TensorLayout(quant.shape, perm)

@@ -18,7 +18,9 @@ from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Rea
 from compiler.ir import Table
 from sim.host import session
 
-MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Dropout")
+MOVES = (
+    "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "DepthToSpace", "SpaceToDepth", "Identity", "Dropout",
+)  # fmt: skip
 _EXTENTS = ("Pad", "Slice", "Split", "Gather")  #: they choose elements or add some, and change no value
 _UNARY = (
     "Abs", "Celu", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log",
