@@ -43,6 +43,7 @@ CASES: dict[str, Case] = {
     "blocks to channels": lambda net, x: net.node("SpaceToDepth", [_slice(net, x, [0], [8], [3])], blocksize=2),
     "channels to blocks": lambda net, x: net.node("DepthToSpace", [x], blocksize=2, mode="DCR"),
     "channels to blocks of each": lambda net, x: net.node("DepthToSpace", [x], blocksize=2, mode="CRD"),
+    "largest of three": lambda net, x: net.node("Max", [_split(net, x, 1, number, 8, 8, 8) for number in range(3)]),
 }
 SUMS: dict[str, Case] = {
     "sum of an image": lambda net, x: net.node("ReduceSum", [x, *_ints(net, [2, 3])]),
