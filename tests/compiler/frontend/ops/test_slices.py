@@ -65,6 +65,20 @@ def test_channels_of_an_image_go_their_ways(stored):
     assert sorted(kinds(graph)) == sorted(["slice", "slice", "conv", "concat"] + ["table"] * tables)
 
 
+def test_parts_of_shuffled_channels_lie_as_images_do():
+    """Channels that have changed places within the pixels are not moved to the order of ONNX and back."""
+    net = Net()
+    x = net.dq(net.input((1, 3, 6, 5)), 0.031, 7)
+    y = net.dq(net.q(net.conv(x, 0.031, (12, 3, 1, 1)), 0.9), 0.9)
+    y = net.node("Reshape", [y, net.const([1, 2, 6, 6, 5], np.int64)])
+    y = net.node("Transpose", [y], perm=[0, 2, 1, 3, 4])
+    y = net.dq(net.q(net.node("Reshape", [y, net.const(IMAGE, np.int64)]), 0.9), 0.9)
+    left, right = (net.dq(net.q(part, 0.9), 0.9) for part in split(net, y, 2))
+    ends = [net.q(net.conv(part, 0.9, (8, 6, 1, 1)), 9.0) for part in (left, right)]
+    graph = check_model(net.model(*ends), exact=True)
+    assert [kind for kind in kinds(graph) if kind != "reshape"] == ["conv", "permute", "slice", "slice", "conv", "conv"]
+
+
 def test_queries_keys_and_values():
     net = Net()
     parts = split(net, net.dq(net.input((1, 7, 24)), 0.031, 7), 3, axis=-1)
