@@ -44,6 +44,9 @@ CASES: dict[str, Case] = {
     "channels to blocks": lambda net, x: net.node("DepthToSpace", [x], blocksize=2, mode="DCR"),
     "channels to blocks of each": lambda net, x: net.node("DepthToSpace", [x], blocksize=2, mode="CRD"),
     "largest of three": lambda net, x: net.node("Max", [_split(net, x, 1, number, 8, 8, 8) for number in range(3)]),
+    "zero channels behind": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 0, 0, 0, 24, 0, 0])]),
+    "a mirror around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="reflect"),
+    "edges around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="edge"),
 }
 SUMS: dict[str, Case] = {
     "sum of an image": lambda net, x: net.node("ReduceSum", [x, *_ints(net, [2, 3])]),

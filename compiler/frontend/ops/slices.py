@@ -11,7 +11,7 @@ from compiler.frontend.draft import Draft, Value, attributes, operator
 from compiler.frontend.ops.move import own_axes
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.values import Const, Quant, Quantisation, Real, Shape, TensorLayout
-from compiler.ir import Slice, Tensor
+from compiler.ir import Slice
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,7 @@ class _Whole:
             if name and stretch is stretches[-1]:
                 made = draft.new_tensor(name, shape, layout, params)
             else:  # ONNX has it in float only, or not at all
-                tensor = draft.unique(label)
-                draft.graph.tensors[tensor] = Tensor(
-                    tensor, layout.physical, params.dtype, float(params.scale), params.zero_point
-                )
-                made = Quant(tensor, shape, layout, params.dtype)
+                made = draft.new_inner(label, layout, params)
             axis = layout.perm.index(stretch.axis)
             draft.add(Slice(self._node.name, [source], made.tensor, axis=axis, first=stretch.first, step=stretch.step))
             source = made.tensor
