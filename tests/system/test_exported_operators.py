@@ -51,6 +51,9 @@ CASES: dict[str, Case] = {
 SUMS: dict[str, Case] = {
     "sum of an image": lambda net, x: net.node("ReduceSum", [x, *_ints(net, [2, 3])]),
     "sum of channels": lambda net, x: net.node("ReduceSum", [x, *_ints(net, [1])]),
+    "slopes of channels": lambda net, x: net.node(
+        "PRelu", [x, net.const(net.rng.normal(0, 0.4, (24, 1, 1)), "float32")]
+    ),
     "mean of rows": lambda net, x: net.node("ReduceMean", [x], axes=[2]),
     "mean of everything": lambda net, x: net.node("ReduceMean", [x]),
 }

@@ -27,7 +27,7 @@ _UNARY = (
     "Mish", "Neg", "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
     "ThresholdedRelu",
 )  # fmt: skip
-_WITH_CONSTANT = ("Div", "PRelu", "Pow")
+_WITH_CONSTANT = ("Div", "Pow")
 
 
 @dataclass(frozen=True, kw_only=True)
