@@ -94,7 +94,7 @@ def _host(lab: Lab, campaign: Campaign) -> Measured:
     """Return the median of the cycles, from HALTED until everything was back, in which the engines waited for the
     host."""
     run = campaign.of(lab)
-    cycles = [switch.host for switch in run.of(SMALL.workload)]
+    cycles = [float(switch.host) for switch in run.of(SMALL.workload)]
     return Measured(float(np.median(cycles)), run.correct, _spread(cycles) | {"urgent": SMALL.workload})
 
 

@@ -56,7 +56,7 @@ def _compute(graph: ir.Graph, op: ir.Operation, params: SocParams) -> tuple[floa
     match op:
         case ir.Conv():
             matrix, vector = _convolved(graph, op, op.weights.shape, op.groups, params), size / lanes
-        case ir.Pool(kind_="avg"):
+        case ir.Pool(kind_="avg" | "sum"):
             channels = graph.tensors[op.output].nhwc[3]
             matrix = _convolved(graph, op, (channels, *op.kernel, 1), channels, params)
             vector = size / lanes

@@ -118,6 +118,12 @@ class Draft:
         self.source.signatures.setdefault(onnx_name, Signature(elem_type, shape))
         return Quant(name, shape, layout, quant.dtype)
 
+    def new_inner(self, label: str, layout: TensorLayout, quant: Quantisation) -> Quant:
+        """Return an 8-bit tensor in memory that ONNX does not have, called after ``label``."""
+        name = self.unique(label)
+        self.graph.tensors[name] = Tensor(name, layout.physical, quant.dtype, float(quant.scale), quant.zero_point)
+        return Quant(name, layout.view, layout, quant.dtype)
+
     def new_constant(self, name: str, data: npt.NDArray, quant: Quantisation) -> str:
         """Return a constant 8-bit tensor, already in memory order."""
         name = self.unique(name)

@@ -3,7 +3,7 @@
 from compiler.ir.graph import CompileError, GoldenRule, Graph, Operation, Port, Requantisation, Tensor, TensorValue
 from compiler.ir.moves import Concat, Host, Pad, Permute, Reshape, Slice
 from compiler.ir.products import Conv, Pool, Product
-from compiler.ir.vector import BINARY, Eltwise, LayerNorm, Softmax, Table
+from compiler.ir.vector import BINARY, Eltwise, LayerNorm, Slope, Softmax, Table
 
 __all__ = [
     "BINARY",
@@ -24,6 +24,7 @@ __all__ = [
     "Requantisation",
     "Reshape",
     "Slice",
+    "Slope",
     "Softmax",
     "Table",
     "Tensor",

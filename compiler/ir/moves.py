@@ -37,10 +37,11 @@ class Concat(Operation):
 
 @dataclass
 class Slice(Operation):
-    """A stretch of physical ``axis`` from index ``first`` on, as long as the result's."""
+    """As many indices of physical ``axis`` as the result has, ``step`` apart, from ``first`` on."""
 
     axis: int
     first: int
+    step: int = 1
     rule: ClassVar[GoldenRule] = GoldenRule.EXACT
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
@@ -48,13 +49,14 @@ class Slice(Operation):
         if not 0 <= self.axis < len(shape) or len(output.shape) != len(shape):
             yield f"axis {self.axis} of {shape}"
             return
-        end = self.first + output.shape[self.axis]
+        end = self.first + (output.shape[self.axis] - 1) * self.step + 1
         wanted = (*shape[: self.axis], output.shape[self.axis], *shape[self.axis + 1 :])
-        if not 0 <= self.first < end <= shape[self.axis] or output.shape != wanted:
-            yield f"{self.first} to {end} of {shape} along axis {self.axis} is not {output.shape}"
+        if self.step < 1 or not 0 <= self.first < end <= shape[self.axis] or output.shape != wanted:
+            yield f"{self.first} to {end} by {self.step} of {shape} along axis {self.axis} is not {output.shape}"
 
     def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
-        return np.take(inputs[0].shaped, range(self.first, self.first + output.shape[self.axis]), axis=self.axis)
+        taken = self.first + self.step * np.arange(output.shape[self.axis])
+        return np.take(inputs[0].shaped, taken, axis=self.axis)
 
 
 @dataclass

@@ -90,10 +90,11 @@ class Conv(Operation):
 
 @dataclass
 class Pool(Operation):
-    """``max``: maximum of the window, pads never win. ``avg``: sum of (X - x_zp) over the window's valid pixels,
-    requantised with ``requantise.scale`` (one value) / count, where count is the number of valid pixels, or the
-    window size with ``count_include_pad``. The division is float32: ``float32(scale) / float32(count)``. ``bias`` (avg)
-    is added to the sum once per counted pixel, so it is the same as subtracting x_zp - bias instead of x_zp."""
+    """``max``, ``min``: maximum or minimum of the window, pads never win. ``sum``: sum of (X - x_zp) over the window's
+    valid pixels, requantised with ``requantise.scale`` (one value). ``avg``: the same with that scale / count, where
+    count is the number of valid pixels, or the window size with ``count_include_pad``. The division is float32:
+    ``float32(scale) / float32(count)``. ``bias`` (avg) is added to the sum once per counted pixel, so it is the same as
+    subtracting x_zp - bias instead of x_zp."""
 
     kind_: str
     kernel: Pair
@@ -104,14 +105,14 @@ class Pool(Operation):
     bias: int = 0
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
-        if self.kind_ not in ("max", "avg"):
+        if self.kind_ not in ("max", "min", "avg", "sum"):
             yield f"kind {self.kind_!r}"
         if output.nhwc[3] != inputs[0].nhwc[3]:
             yield f"{output.nhwc[3]} channels, expected {inputs[0].nhwc[3]}"
         if self.pads[0] >= self.kernel[0] or self.pads[1] >= self.kernel[1]:
             yield f"pads {self.pads} hold a whole window {self.kernel}"
-        if self.bias and self.kind_ == "max":
-            yield "a bias on a maximum"
+        if self.bias and self.kind_ != "avg":
+            yield f"a bias on {self.kind_}"
         yield from self.requantise.problems(output, 1)
         yield from _windowed(inputs[0], output, self.kernel, self.strides, self.pads, (1, 1))
 
@@ -120,16 +121,21 @@ class Pool(Operation):
         if self.kind_ == "max":
             total = np.maximum.reduce(self._windows(x, -(2**15), size))
             return self.requantise.of(total, output.dtype)
+        if self.kind_ == "min":
+            return self.requantise.of(np.minimum.reduce(self._windows(x, 2**15, size)), output.dtype)
+        if self.kind_ == "sum":
+            return self.requantise.of(np.add.reduce(self._windows(x, 0, size)), output.dtype)
         count = self._counts(x, size)
         total = np.add.reduce(self._windows(x, 0, size)) + self.bias * count
         return self.requantise.of(total, output.dtype, self.requantise.scale / count.astype(np.float32))
 
     def before_rounding(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray | None:
-        """Return the means."""
-        if self.kind_ == "max":
+        """Return the means, or the sums."""
+        if self.kind_ in ("max", "min"):
             return None
         x, size = inputs[0].real, output.nhwc[1:3]
-        return np.add.reduce(self._windows(x, 0, size)) / self._counts(x, size)
+        total = np.add.reduce(self._windows(x, 0, size))
+        return total if self.kind_ == "sum" else total / self._counts(x, size)
 
     def _windows(self, x: npt.NDArray, fill: float, size: Pair) -> list[npt.NDArray]:
         """Return the values under each kernel position for all of ``size`` output pixels."""

@@ -84,6 +84,37 @@ class Table(Operation):
 
 
 @dataclass
+class Slope(Operation):
+    """``y = clip(rint(float32(x - x_zp) * s) + zp, lo, hi)``, where s is ``above`` from x_zp on and ``below[c]`` under
+    it, for each channel c: a PRelu."""
+
+    above: np.float32
+    below: npt.NDArray[np.float32]
+    zero_point: int
+    lo: int
+    hi: int
+
+    def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
+        if inputs[0].nhwc != output.nhwc:
+            yield f"output {output.shape}, expected {inputs[0].shape}"
+        if self.below.dtype != np.float32 or self.below.shape != output.nhwc[3:]:
+            yield f"slopes are {self.below.dtype} {self.below.shape}, not float32 ({output.nhwc[3]},)"
+        if not np.isfinite([self.above, *self.below]).all():
+            yield "a slope is not finite"
+        yield from clamp_problems(self.lo, self.hi, output)
+
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
+        x = inputs[0].centred
+        product = x.astype(np.float32) * np.where(x < 0, self.below, self.above)
+        return np.clip(np.rint(product) + np.float32(self.zero_point), self.lo, self.hi).astype(output.dtype)
+
+    def before_rounding(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray | None:
+        """Return the real results."""
+        slopes, x = self.below.astype(np.float64) / np.float64(self.above), inputs[0].real
+        return np.where(x < 0, x * slopes, x)
+
+
+@dataclass
 class Softmax(Operation):
     """Softmax over the last axis. With ``d = max - x`` and ``sums``, ``values`` (int32 tables of 256):
     ``y = clip(rint(float32(values[d]) * f) + zero_point, lo, hi)`` with

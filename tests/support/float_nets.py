@@ -34,6 +34,12 @@ class FloatNet:
         self.nodes.append(helper.make_node(op, list(inputs), [name], name=f"{name}/node", **attributes))
         return name
 
+    def split(self, x: str, *sizes: int, axis: int = 1) -> list[str]:
+        """The parts of ``x``, of ``sizes`` along an axis."""
+        first = self.node("Split", x, self.const(sizes, np.int64), axis=axis)
+        self.nodes[-1].output.extend(f"{first}/{i}" for i in range(1, len(sizes)))
+        return list(self.nodes[-1].output)
+
     def conv(self, x: str, cin: int, cout: int, kernel: int, stride: int = 1, group: int = 1) -> str:
         weights, bias = self.random(cout, cin // group, kernel, kernel), self.const(self.rng.normal(0, 0.1, cout))
         pads = [kernel // 2] * 4
@@ -105,11 +111,65 @@ def shufflenet() -> onnx.ModelProto:
     return net.model(net.node("MatMul", net.node("Transpose", y, perm=[0, 2, 3, 1]), net.random(8, 10)))
 
 
+def shufflenet_v2() -> onnx.ModelProto:
+    net = FloatNet()
+    y = net.node("Relu", net.conv("in", 3, 16, 3, 2))
+    for _ in range(2):
+        kept, y = net.split(y, 8, 8)
+        y = net.node("Relu", net.conv(y, 8, 8, 1))
+        y = net.node("Relu", net.conv(net.conv(y, 8, 8, 3, 1, 8), 8, 8, 1))
+        y = net.node("Reshape", net.node("Concat", kept, y, axis=1), net.const([1, 2, 8, 16, 16], np.int64))
+        y = net.node("Reshape", net.node("Transpose", y, perm=[0, 2, 1, 3, 4]), net.const([1, 16, 16, 16], np.int64))
+    return net.model(net.conv(y, 16, 12, 1))
+
+
+def yolo() -> onnx.ModelProto:
+    """Every second pixel, as the focus of YOLOv5 takes them, a C2f block of YOLOv8, and pyramid pooling."""
+    net = FloatNet()
+
+    def halved(x: str, first: int, axis: int) -> str:
+        return net.node("Slice", x, *(net.const([n], np.int64) for n in (first, 32, axis, 2)))
+
+    def silu(x: str) -> str:
+        return net.node("Mul", x, net.node("Sigmoid", x))
+
+    y = net.conv("in", 3, 3, 1)
+    rows = [halved(y, first, 2) for first in (0, 1)]
+    y = net.node("Concat", *(halved(part, first, 3) for first in (0, 1) for part in rows), axis=1)
+    parts = net.split(silu(net.conv(y, 12, 16, 3)), 8, 8)
+    deep = silu(net.conv(silu(net.conv(parts[-1], 8, 8, 3)), 8, 8, 3))
+    parts.append(net.node("Add", parts[-1], deep))
+    y = silu(net.conv(net.node("Concat", *parts, axis=1), 24, 8, 1))
+    pools = [y]
+    for _ in range(2):
+        pools.append(net.node("MaxPool", pools[-1], kernel_shape=[5, 5], pads=[2] * 4, strides=[1, 1]))
+    return net.model(net.conv(net.node("Concat", *pools, axis=1), 24, 9, 1))
+
+
+def window_attention() -> onnx.ModelProto:
+    """Patches whose rows and columns are shifted; queries, keys and values are parts of one product. Its weights are no
+    softmax, whose golden kernel rounds in its own way."""
+    net = FloatNet()
+    y = net.node("Transpose", net.conv("in", 3, 16, 4, 4), perm=[0, 2, 3, 1])
+    for axis in (1, 2):
+        ends = [[net.const([n], np.int64) for n in each] for each in ((3, 100, axis), (0, 3, axis))]
+        y = net.node("Concat", *(net.node("Slice", y, *each) for each in ends), axis=axis)
+    y = net.node("Reshape", y, net.const([1, -1, 16], np.int64))
+    wide = net.node("Add", net.node("MatMul", y, net.random(16, 48)), net.const(net.rng.normal(0, 0.1, 48)))
+    q, k, v = net.split(wide, 16, 16, 16, axis=-1)
+    scores = net.node("MatMul", q, net.node("Transpose", k, perm=[0, 2, 1]))
+    weights = net.node("Sigmoid", net.node("Mul", scores, net.const(0.25)))
+    return net.model(net.node("MatMul", net.node("MatMul", weights, v), net.random(16, 10)))
+
+
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mobilenet_v2": mobilenet_v2,
     "mobilenet_v3": mobilenet_v3,
     "inception": inception,
     "shufflenet": shufflenet,
+    "shufflenet_v2": shufflenet_v2,
+    "yolo": yolo,
+    "window_attention": window_attention,
 }
 
 

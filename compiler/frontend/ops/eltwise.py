@@ -1,5 +1,5 @@
-"""Add, Sub, Mul, Min and Max: of two tensors, or of a tensor and a constant; sums and products with a constant also as
-bias or scale of the operator in front."""
+"""Add, Sub, Mul, Min and Max: of two tensors (Min and Max of several), or of a tensor and a constant; sums and products
+with a constant also as bias or scale of the operator in front."""
 
 import dataclasses
 import math
@@ -18,7 +18,9 @@ from compiler.frontend.values import NHWC, Const, Quant, QuantConst, Quantisatio
 from compiler.ir import Eltwise, Requantisation
 
 #: What an operator of ONNX is in the IR, and the sign of its second operand.
-_KINDS = {"Add": ("add", 1), "Sub": ("add", -1), "Mul": ("mul", 1), "Min": ("min", 1), "Max": ("max", 1)}
+_KINDS = {
+    "Add": ("add", 1), "Sum": ("add", 1), "Sub": ("add", -1), "Mul": ("mul", 1), "Min": ("min", 1), "Max": ("max", 1),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +88,30 @@ class Combined(Pending):
         return draft.relayout(Quant(b.tensor, shape, b.layout, b.dtype, b.padding), TensorLayout(shape, layout.perm))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Chained(Pending):
+    """The smallest or largest of more than two ``values``, which ``by`` compares in order. The result is stored with
+    the same parameters after each comparison, which keeps the order of values: so it is that of all at once."""
+
+    values: tuple[Real | QuantConst, ...]
+    by: onnx.NodeProto
+
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
+        """Return one ``ir.Eltwise`` less than there are values, as :class:`Combined` does each."""
+        found, *others = self.values
+        for number, other in enumerate(others):
+            last = other is others[-1]
+            step = combined(self.by, [found, other])
+            step = step.clamped(self.low, self.high) if last else step
+            label = name if last else f"{name}:{number}"
+            made = step.emit(draft, target, label)
+            if not last:
+                draft.graph.tensors[made.tensor].onnx_name = ""
+                del draft.source.signatures[label]
+            found = Real(made, target, label)
+        return made
+
+
 def _parameters(value: Real | QuantConst) -> Quantisation:
     params = value.quantisation
     if params is None:
@@ -97,6 +123,14 @@ def _parameters(value: Real | QuantConst) -> Quantisation:
 def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """See the module's text; what depends on one tensor alone is a table, also where there are other numbers of
     operands."""
+    values = [draft.value(name) for name in node.input]
+    if len(values) > 2 and not all(_one_tensor(values[0], value) for value in values[1:]):
+        if node.op_type == "Sum":
+            raise Unsupported(
+                f"it adds {len(values)} tensors; the accelerator adds two: write it as Add of Add, quantised"
+            )
+        operands = tuple(_operand(draft, name) for name in node.input)
+        return [chained(node, operands)]
     if len(node.input) == 2:
         left, right = (draft.value(name) for name in node.input)
         for value, other in ((left, right), (right, left)):
@@ -144,6 +178,18 @@ def combined(node: onnx.NodeProto, values: list[Real | QuantConst]) -> Combined:
         )
     return Combined(
         shape=shape, node=node.name, kind=kind, a=a, b=b, sign=sign,
+        roots=tuple(value.quant.tensor for value in values if isinstance(value, Real)),
+    )  # fmt: skip
+
+
+def chained(node: onnx.NodeProto, values: tuple[Real | QuantConst, ...]) -> Chained:
+    """Return the pending minimum or maximum of ``values``, the largest first."""
+    values = tuple(sorted(values, key=lambda value: (isinstance(value, QuantConst), -math.prod(value.shape))))
+    shape = np.broadcast_shapes(*(value.shape for value in values))
+    for other in values[1:]:
+        combined(node, [values[0], other])  # Unsupported where shapes do not go together
+    return Chained(
+        shape=shape, node=node.name, values=values, by=node,
         roots=tuple(value.quant.tensor for value in values if isinstance(value, Real)),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from compiler.frontend.draft import Draft, Pending, Value, operator
 from compiler.frontend.problems import NodeProblem, Unsupported, first_line
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real, TensorLayout
-from compiler.ir import Host, Tensor
+from compiler.ir import Concat, Host, Pad, Permute, Reshape, Slice, Tensor
 from sim.host import session
 
 _ONNX = "onnx/"  # prefix of ONNX names in a host model, which keeps them apart from names of tensors in memory
@@ -126,11 +126,19 @@ def _floats(draft: Draft, node: str, roots: tuple[str, ...], outputs: list[str],
     return values
 
 
-def _begin(draft: Draft, roots: tuple[str, ...]) -> list[str]:
-    names = [draft.graph.tensors[root].onnx_name for root in roots]
-    if not all(names):
-        raise Unsupported("it reads data that ONNX has transposed in several steps; the CPU cannot take it over here")
-    return names
+def _begin(draft: Draft, roots: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the tensors that a host operator on ``roots`` reads, and what ONNX calls them. Of those without a name
+    there, they are what each was moved from or is a part of: the CPU repeats the movement."""
+    read = list[str]()
+    for root in roots:
+        while not draft.graph.tensors[root].onnx_name:
+            op = draft.graph.producer(root)
+            if not isinstance(op, Permute | Reshape | Pad | Slice | Concat):
+                raise Unsupported("it reads data that is in ONNX in another form; the CPU cannot take it over here")
+            root = next(name for name in op.inputs if draft.graph.tensors[name].data is None)
+        read.append(root)
+    found = tuple(dict.fromkeys(read))
+    return found, [draft.graph.tensors[name].onnx_name for name in found]
 
 
 def signature(draft: Draft, roots: tuple[str, ...], name: str) -> Signature:
@@ -141,7 +149,7 @@ def signature(draft: Draft, roots: tuple[str, ...], name: str) -> Signature:
 def _signatures(draft: Draft, roots: tuple[str, ...], outputs: list[str]) -> list[Signature]:
     """Return the types and shapes of results. Inputs of zeros tell what onnxruntime cannot derive."""
     source = draft.source
-    begin = list(dict.fromkeys(_begin(draft, roots)))
+    begin = list(dict.fromkeys(_begin(draft, roots)[1]))
     signatures = [(name, source.signatures[name]) for name in begin]
     model = source.submodel(source.between(outputs, begin), signatures, outputs)
     try:
@@ -165,7 +173,7 @@ _ELEMENT_TYPES = {name.lower(): number for name, number in onnx.TensorProto.Data
 
 def _add(draft: Draft, node: str, roots: tuple[str, ...], outputs: list[str], reason: str) -> None:
     source, tensors = draft.source, draft.graph.tensors
-    begin = _begin(draft, roots)
+    roots, begin = _begin(draft, roots)
     ends = [tensors[name].onnx_name for name in outputs]
     nodes = source.between(ends, begin)
     inner = source.submodel(nodes, [(name, source.signatures[name]) for name in dict.fromkeys(begin)], ends)

@@ -1,4 +1,4 @@
-"""Operators that move or rename data: reshapes, transposes, Concat, Pad, Cast. Most only change the layout."""
+"""Operators that move or rename data: reshapes, transposes, Concat, Cast. Most only change the layout."""
 
 import dataclasses
 import itertools
@@ -15,10 +15,8 @@ from compiler.frontend.inputs import transposed_axes
 from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.values import (
-    NHWC,
     Const,
     Float,
-    Padding,
     Quant,
     QuantConst,
     Quantisation,
@@ -26,7 +24,7 @@ from compiler.frontend.values import (
     Shape,
     TensorLayout,
 )
-from compiler.ir import Concat, Pad, Table
+from compiler.ir import Concat, Table
 
 MOVES = pointwise.MOVES
 Step = tuple[str, Any]  #: ("reshape", shape) or ("transpose", perm)
@@ -47,6 +45,28 @@ def transpose(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     if isinstance(value, Float) and not value.tensor:  # an input that the host quantises: it stores that in any order
         return [dataclasses.replace(value, shape=_shape_after(value.shape, step))]
     return [_moved(draft, node, value, step)]
+
+
+@operator("DepthToSpace", "SpaceToDepth")
+def between_depth_and_space(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Return an image whose blocks of pixels have become channels, or the other way round."""
+    value, given = draft.value(node.input[0]), attributes(node)
+    (n, c, h, w), size = value.shape, given["blocksize"]
+    steps: tuple[Shape, Shape, Shape]  #: a reshape, a transpose, and a reshape
+    if node.op_type == "SpaceToDepth":
+        inside = (n, c, h // size, size, w // size, size)
+        steps = inside, (0, 3, 5, 1, 2, 4), (n, c * size**2, h // size, w // size)
+    elif given.get("mode", "DCR") == "DCR":
+        inside = (n, size, size, c // size**2, h, w)
+        steps = inside, (0, 3, 4, 1, 5, 2), (n, c // size**2, h * size, w * size)
+    else:
+        inside = (n, c // size**2, size, size, h, w)
+        steps = inside, (0, 1, 4, 2, 5, 3), (n, c // size**2, h * size, w * size)
+    if math.prod(inside) != math.prod(value.shape):
+        raise Unsupported(f"blocks of {size} by {size} in a tensor of shape {value.shape}")
+    for kind, argument in zip(("reshape", "transpose", "reshape"), steps, strict=True):
+        value = _moved(draft, node, value, (kind, argument))
+    return [value]
 
 
 @operator("Identity", "Dropout")
@@ -140,7 +160,7 @@ def own_axes(quant: Quant) -> TensorLayout | None:
     """Return the tensor's layout in terms of its present shape, if there is one."""
     if quant.layout.view == quant.shape:
         return quant.layout
-    if len(quant.shape) > 5:
+    if len(quant.shape) > 6:
         return None
     for perm in itertools.permutations(range(len(quant.shape))):
         layout = TensorLayout(quant.shape, perm)
@@ -248,71 +268,3 @@ def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
     shape[axis] = sum(part.shape[axis] for part in parts)
     roots = tuple(dict.fromkeys(part.quant.tensor for part in parts))
     return Joined(shape=tuple(shape), node=node.name, roots=roots, parts=parts, axis=axis)
-
-
-@operator("Pad")
-def pad(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return constant padding of height and width; a convolution or pool behind it takes it over where it can."""
-    value = draft.value(node.input[0])
-    if not isinstance(value, Real | Quant):
-        value = draft.real(node.input[0])
-    quant = value.quant if isinstance(value, Real) else value
-    pads = _pads(draft, node, len(quant.shape))
-    given = attributes(node)
-    if given.get("mode", "constant") != "constant":
-        raise Unsupported(f"padding mode {given['mode']!r}; the accelerator pads with a constant")
-    constant = draft.constant(node, 2, "value")
-    amount = float(given.get("value", 0.0) if constant is None else constant.reshape(-1)[0])
-    if isinstance(value, Real):
-        params = value.quantisation
-        raw = params.stored(amount)
-        held = float(params.scale) * (raw - params.zero_point)
-        if abs(held - amount) > 1e-4 * float(params.scale) and not _stored_next(draft, node):
-            raise Unsupported(f"its value {amount:g} is not a multiple of the scale; quantise the padded tensor")
-    else:
-        raw = int(amount)
-    quant = _padded(draft, quant, pads, raw, amount)
-    return [dataclasses.replace(value, quant=quant) if isinstance(value, Real) else quant]
-
-
-def _stored_next(draft: Draft, node: onnx.NodeProto) -> bool:
-    readers = draft.source.consumers.get(node.output[0], [])
-    return bool(readers) and all(reader.op_type == "QuantizeLinear" for reader in readers)
-
-
-def _pads(draft: Draft, node: onnx.NodeProto, rank: int) -> tuple[int, int, int, int]:
-    wanted = draft.constant(node, 1, "pads")
-    pads = list(attributes(node).get("pads", ())) if wanted is None else [int(p) for p in wanted.reshape(-1)]
-    axes = draft.constant(node, 3, "axes")
-    full = [0] * (2 * rank)
-    for index, axis in enumerate(range(rank) if axes is None else axes.reshape(-1)):
-        full[int(axis) % rank] = pads[index]
-        full[int(axis) % rank + rank] = pads[index + len(pads) // 2]
-    if rank != 4 or any(full[i] for i in (0, 1, 4, 5)):
-        raise Unsupported(f"pads {full} of a tensor of rank {rank}; the accelerator pads height and width of NCHW")
-    if min(full) < 0:
-        raise Unsupported(f"negative pads {full}")
-    return (full[2], full[3], full[6], full[7])
-
-
-def _padded(draft: Draft, quant: Quant, pads: tuple[int, int, int, int], raw: int, amount: float) -> Quant:
-    if not any(pads):
-        return quant
-    quant = draft.dense(quant)
-    if quant.layout.view != quant.shape:
-        layout = TensorLayout(quant.shape, NHWC)
-        quant = dataclasses.replace(quant, tensor=draft.relayout(quant, layout), layout=layout)
-    n, c, h, w = quant.shape
-    shape = (n, c, h + pads[0] + pads[2], w + pads[1] + pads[3])
-    return dataclasses.replace(quant, shape=shape, padding=Padding(pads, raw % 256, amount))
-
-
-def padded_as(draft: Draft, value: Real, target: Quantisation, name: str, node: str) -> Quant:
-    """Return a padded tensor stored with other parameters as the ONNX tensor ``name``. What it is padded with need not
-    be a multiple of its first scale."""
-    quant, padding = value.quant, value.quant.padding
-    assert padding is not None
-    source = requantised(draft, draft.image(quant.inner), value.quantisation, target)
-    made = draft.new_tensor(name, quant.shape, TensorLayout(quant.shape, NHWC), target)
-    draft.add(Pad(node, [source], made.tensor, pads=padding.pads, value=target.stored(padding.amount) % 256))
-    return made

@@ -18,14 +18,16 @@ from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Rea
 from compiler.ir import Table
 from sim.host import session
 
-MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Dropout")
-_EXTENTS = ("Pad", "Slice", "Gather")  #: they choose elements or add some, and change no value
+MOVES = (
+    "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "DepthToSpace", "SpaceToDepth", "Identity", "Dropout",
+)  # fmt: skip
+_EXTENTS = ("Pad", "Slice", "Split", "Gather")  #: they choose elements or add some, and change no value
 _UNARY = (
     "Abs", "Celu", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log",
     "Mish", "Neg", "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
     "ThresholdedRelu",
 )  # fmt: skip
-_WITH_CONSTANT = ("Div", "PRelu", "Pow")
+_WITH_CONSTANT = ("Div", "Pow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ def _evaluate(draft: Draft, begin: str, dtype: str, end: str) -> npt.NDArray[np.
     nodes = []
     for original in source.between([end], [begin]):
         if original.op_type in (*MOVES, *_EXTENTS) and end not in original.output:
-            alias[original.output[0]] = alias.get(original.input[0], original.input[0])
+            alias |= dict.fromkeys(original.output, alias.get(original.input[0], original.input[0]))
             continue
         node = onnx.NodeProto()
         node.CopyFrom(original)

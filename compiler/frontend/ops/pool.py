@@ -1,4 +1,4 @@
-"""Pooling: MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool, and ReduceMean over an image."""
+"""Pooling: MaxPool, AveragePool, GlobalAveragePool and GlobalMaxPool."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
-from compiler.frontend.ops import conv, move, quantise, written_norm
+from compiler.frontend.ops import conv, move, quantise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import pool_bias, requantise
 from compiler.frontend.values import NHWC, Quant, Quantisation, Real, TensorLayout
@@ -101,30 +101,6 @@ def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
         shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x,
         window=conv.Window(size, size, (0, 0, 0, 0), (1, 1)),
     )  # fmt: skip
-
-
-@operator("ReduceMean")
-def reduce_mean(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return the mean over height and width, wherever they stand, or over the tokens of a sequence; the first node of a
-    layer normalisation that is written out."""
-    x = draft.real(node.input[0])
-    mean = written_norm.begun(draft, node, x)
-    if mean is not None:
-        return [mean]
-    rank = len(x.shape)
-    reduced = written_norm.reduced_axes(draft, node, rank)
-    if rank not in (3, 4) or len(reduced) != rank - 2 or 0 in reduced:
-        raise Unsupported(
-            f"a mean over axes {reduced} of a tensor of rank {rank}; the accelerator has height and width or a sequence"
-        )
-    channel = ({*range(1, rank)} - set(reduced)).pop()
-    front = (0, channel, *reduced)
-    x = dataclasses.replace(x, quant=move.reshape_all(draft, x.quant, (("transpose", front),)))
-    result: Pending = over_image(node, x)
-    shape = x.shape[:2]
-    if attributes(node).get("keepdims", 1):
-        shape = (shape[0], *(shape[1] if axis == channel else 1 for axis in range(1, rank)))
-    return [dataclasses.replace(result, shape=shape, reshapes=(("reshape", shape),))]
 
 
 @operator("QLinearAveragePool", "QLinearGlobalAveragePool", domain="com.microsoft")

@@ -6,7 +6,7 @@ import onnx
 
 from compiler.frontend import inputs
 from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
-from compiler.frontend.ops import host, move, pointwise
+from compiler.frontend.ops import host, move, pads, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
@@ -80,7 +80,7 @@ def quantised(draft: Draft, value: Value, target: Quantisation, node: onnx.NodeP
         if value.quantisation == target:
             return value.quant
         if value.quant.padding is not None:
-            return move.padded_as(draft, value, target, name, node.name)
+            return pads.padded_as(draft, value, target, name, node.name)
         value = pointwise.identity(value, node.name)
     if isinstance(value, Float):
         if not value.tensor:

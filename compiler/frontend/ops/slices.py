@@ -1,6 +1,9 @@
-"""Parts of tensors along an axis: Slice, and Gather of one index, such as the class token of an encoder."""
+"""Parts of tensors along axes: Slice, Split, and Gather of one index, such as the class token of an encoder."""
 
 import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnx
 
@@ -11,56 +14,122 @@ from compiler.frontend.values import Const, Quant, Quantisation, Real, Shape, Te
 from compiler.ir import Slice
 
 
+@dataclass(frozen=True)
+class _Stretch:
+    """``count`` indices of an ONNX axis, ``step`` apart, from ``first`` on."""
+
+    axis: int
+    first: int
+    count: int
+    step: int = 1
+
+
 @operator("Gather")
 def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return one index along an axis, such as the class token of an encoder."""
-    value, indices = draft.value(node.input[0]), draft.constant(node, 1, "indices")
+    value, indices = _stored_value(draft, node), draft.constant(node, 1, "indices")
     assert indices is not None
-    if not isinstance(value, Real | Quant):
-        raise Unsupported("it takes elements of a float tensor")
     if indices.size != 1:
         raise Unsupported(f"{indices.size} indices; the accelerator takes one")
     rank = len(value.shape)
     axis = attributes(node).get("axis", 0) % rank
     first = int(indices.reshape(-1)[0]) % value.shape[axis]
     shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
-    return [_sliced(draft, node, value, axis, first, 1, shape)]
+    return [_Whole(draft, node, value).part([_Stretch(axis, first, 1)], shape, 0)]
 
 
 @operator("Slice")
 def slice_(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return a stretch of one axis."""
-    value = draft.value(node.input[0])
-    if not isinstance(value, Real | Quant):
-        raise Unsupported("it takes elements of a float tensor")
-    starts, ends, axes, steps = (
+    """Return stretches of one axis or several."""
+    value = _stored_value(draft, node)
+    shape, wanted = list(value.shape), []
+    for axis, start, end, step in _bounds(draft, node, len(shape)):
+        if step < 1:
+            raise Unsupported(f"step {step} along axis {axis}; the accelerator steps forwards")
+        first, end, _ = slice(start, end).indices(shape[axis])
+        if end <= first:
+            raise Unsupported(f"an empty stretch {first} to {end} of {shape[axis]}")
+        stretch = _Stretch(axis, first, -(-(end - first) // step), step)
+        if stretch.count < shape[axis]:
+            wanted.append(stretch)
+        shape[axis] = stretch.count
+    return [_Whole(draft, node, value).part(wanted, tuple(shape), 0)]
+
+
+def _bounds(draft: Draft, node: onnx.NodeProto, rank: int) -> list[tuple[int, int, int, int]]:
+    """Return (axis, start, end, step) of each axis that a Slice names."""
+    given = [
         draft.constant(node, index, what) for index, what in enumerate(("starts", "ends", "axes", "steps"), start=1)
-    )
-    if starts is None or ends is None or starts.size != 1 or (steps is not None and int(steps.reshape(-1)[0]) != 1):
-        raise Unsupported("several axes or steps; the accelerator takes a stretch of one axis")
-    axis = 0 if axes is None else int(axes.reshape(-1)[0]) % len(value.shape)
-    first, end, _ = slice(int(starts.reshape(-1)[0]), int(ends.reshape(-1)[0])).indices(value.shape[axis])
-    if end <= first:
-        raise Unsupported(f"an empty stretch {first} to {end} of {value.shape[axis]}")
-    shape = (*value.shape[:axis], end - first, *value.shape[axis + 1 :])
-    return [_sliced(draft, node, value, axis, first, end - first, shape)]
+    ]
+    starts, ends, axes, steps = (None if one is None else [int(n) for n in one.reshape(-1)] for one in given)
+    assert starts is not None and ends is not None
+    axes = [axis % rank for axis in axes or range(len(starts))]
+    if len(set(axes)) < len(axes):
+        raise Unsupported(f"axes {axes}; each may be there once")
+    return list(zip(axes, starts, ends, steps or [1] * len(starts), strict=True))
 
 
-def _sliced(
-    draft: Draft, node: onnx.NodeProto, value: Real | Quant, axis: int, first: int, count: int, shape: Shape
-) -> Real | Quant:
-    """Return the indices ``first`` to ``first + count`` of an axis of ``value``, as a tensor of ``shape``."""
-    quant = draft.dense(value.quant if isinstance(value, Real) else value)
-    layout = own_axes(quant) or TensorLayout.plain(quant.shape)
-    source = draft.relayout(quant, layout)
-    view = (*quant.shape[:axis], count, *quant.shape[axis + 1 :])
-    name = node.output[0] if isinstance(value, Quant) else _stored_as(draft, node.output[0], value.quantisation)
-    made = draft.new_tensor(name or node.output[0], shape, TensorLayout(view, layout.perm), draft.quantisation(source))
-    if not name:  # ONNX has it in float only
-        draft.graph.tensors[made.tensor].onnx_name = ""
-        del draft.source.signatures[node.output[0]]
-    draft.add(Slice(node.name, [source], made.tensor, axis=layout.perm.index(axis), first=first))
-    return dataclasses.replace(value, quant=made) if isinstance(value, Real) else made
+@operator("Split")
+def split(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Return parts of one axis, one after the other."""
+    value = _stored_value(draft, node)
+    axis = attributes(node).get("axis", 0) % len(value.shape)
+    sizes = _sizes(draft, node, value.shape[axis])
+    whole, first, parts = _Whole(draft, node, value), 0, list[Value]()
+    for index, size in enumerate(sizes):
+        shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+        parts.append(whole.part([_Stretch(axis, first, size)] if len(sizes) > 1 else [], shape, index))
+        first += size
+    return parts
+
+
+def _sizes(draft: Draft, node: onnx.NodeProto, extent: int) -> list[int]:
+    """Return how long each part of an axis of ``extent`` is: as given, or equal, of which the last may be shorter."""
+    given, constant, count = attributes(node), draft.constant(node, 1, "split"), len(node.output)
+    if constant is not None or "split" in given:
+        sizes = [int(size) for size in (given["split"] if constant is None else constant.reshape(-1))]
+    else:
+        size = math.ceil(extent / count)
+        sizes = [size] * (count - 1) + [extent - size * (count - 1)]
+    if len(sizes) != count or sum(sizes) != extent:
+        raise Unsupported(f"{count} parts of sizes {sizes} of an axis of {extent}")
+    if min(sizes) < 1:
+        raise Unsupported(f"an empty part among sizes {sizes}")
+    return sizes
+
+
+def _stored_value(draft: Draft, node: onnx.NodeProto) -> Real | Quant:
+    """Return what ``node`` takes elements of: an 8-bit tensor, or a view of one."""
+    value = draft.value(node.input[0])
+    return value if isinstance(value, Real | Quant) else draft.real(node.input[0])
+
+
+class _Whole:
+    """A tensor that parts are taken of, moved once where it must be."""
+
+    def __init__(self, draft: Draft, node: onnx.NodeProto, value: Real | Quant) -> None:
+        self._draft, self._node, self._value = draft, node, value
+        self._quant = draft.dense(value.quant if isinstance(value, Real) else value)
+        self._layout = own_axes(self._quant) or TensorLayout.default(self._quant.shape)
+        self._source = draft.relayout(self._quant, self._layout)
+
+    def part(self, stretches: Sequence[_Stretch], shape: Shape, output: int) -> Real | Quant:
+        """Return what ``stretches`` of its axes leave of it as output ``output`` of the node, a tensor of ``shape``."""
+        draft, label, made = self._draft, self._node.output[output], self._quant
+        params, view, source = draft.quantisation(self._source), list(self._quant.shape), self._source
+        name = label if isinstance(self._value, Quant) else _stored_as(draft, label, self._value.quantisation)
+        for stretch in stretches:
+            view[stretch.axis] = stretch.count
+            layout = TensorLayout(tuple(view), self._layout.perm)
+            if name and stretch is stretches[-1]:
+                made = draft.new_tensor(name, shape, layout, params)
+            else:  # ONNX has it in float only, or not at all
+                made = draft.new_inner(label, layout, params)
+            axis = layout.perm.index(stretch.axis)
+            draft.add(Slice(self._node.name, [source], made.tensor, axis=axis, first=stretch.first, step=stretch.step))
+            source = made.tensor
+        made = dataclasses.replace(made, shape=shape)
+        return dataclasses.replace(self._value, quant=made) if isinstance(self._value, Real) else made
 
 
 def _stored_as(draft: Draft, name: str, params: Quantisation) -> str:

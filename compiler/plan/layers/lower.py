@@ -14,7 +14,6 @@ from compiler.plan.layers.layer import (
     EltwiseLayer,
     HostLayer,
     Layer,
-    MaxLayer,
     MoveLayer,
     NormLayer,
     OutputArea,
@@ -68,7 +67,8 @@ def _host(graph: ir.Graph, op: ir.Host, params: SocParams) -> list[Layer]:
     return [HostLayer(op, op.inputs, op.output, "host")]
 
 
-def _per_channel(scale: npt.NDArray, channels: int) -> npt.NDArray[np.float32]:
+def per_channel(scale: npt.NDArray, channels: int) -> npt.NDArray[np.float32]:
+    """Return a scale for each of ``channels``, of as many or of one."""
     return np.broadcast_to(np.asarray(scale, np.float32).reshape(-1), (channels,)).copy()
 
 
@@ -80,8 +80,8 @@ def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> list[Layer]:
     depthwise = op.groups > 1 and group_in == 1 and outs == op.groups
     if depthwise:  # neighbouring columns meet in one cycle, so columns between the taps become zero taps
         weights, dilations = _dilate_columns(weights, dilations[1], op.weight_zero_point), (dilations[0], 1)
-    area = OutputArea(0, y[1], 0, y[2], op.bias.astype(np.int32), _per_channel(op.requantise.scale, outs))
-    tiles = _channel_tiles(outs, op.groups, group_in, params, depthwise)
+    area = OutputArea(0, y[1], 0, y[2], op.bias.astype(np.int32), per_channel(op.requantise.scale, outs))
+    tiles = channel_tiles(outs, op.groups, group_in, params, depthwise)
     flat = weights.shape[1:3] == (1, 1) and op.strides == (1, 1) and not any(op.pads) and x[:3] == y[:3]
     layer = ConvLayer(
         op, op.inputs, op.output, "depthwise" if depthwise else "conv", weights, op.weight_zero_point, [area],
@@ -97,7 +97,8 @@ def _dilate_columns(weights: npt.NDArray, dilation: int, zero: int) -> npt.NDArr
     return wide
 
 
-def _channel_tiles(outs: int, groups: int, group_in: int, params: SocParams, depthwise: bool) -> list[ChannelTile]:
+def channel_tiles(outs: int, groups: int, group_in: int, params: SocParams, depthwise: bool) -> list[ChannelTile]:
+    """Return the output channels, ``outs`` in ``groups`` of ``group_in`` inputs each, in tiles that the arrays hold."""
     step, group_out, tiles = params.out_channels, outs // groups, []
     for first in range(0, outs, step):
         count = min(step, outs - first)
@@ -143,68 +144,6 @@ def _extreme(graph: ir.Graph, op: ir.Eltwise, broadcast: str) -> list[Layer]:
 def _table(graph: ir.Graph, op: ir.Table, params: SocParams) -> list[Layer]:
     identity = ir.Requantisation(np.ones(1, np.float32), 0, 0, 255, op.table)
     return [EltwiseLayer(op, op.inputs, op.output, "table", VecOp.LIN, identity, raw=True)]
-
-
-@lowers(ir.Pool)
-def _pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
-    return _max_pool(graph, op, params) if op.kind_ == "max" else [_average_pool(graph, op, params)]
-
-
-def _max_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
-    (kh, kw), (sh, sw), (top, left) = op.kernel, op.strides, op.pads[:2]
-    window = kh * kw * params.vec_lanes
-    if kh == 1 or kw == 1 or (window <= params.lv1_bytes // 4 and max(kh, kw) < 256):
-        if max(kh, kw) > 255:
-            raise ir.CompileError(f"operator {op.name!r}: pooling kernel {kh}x{kw} exceeds 255; split it in the model")
-        return [MaxLayer(op, op.inputs, op.output, "maxpool", op.kernel, op.strides, (top, left), op.requantise)]
-    # Too large for one tile: a maximum over rows and columns is a maximum over columns of maxima over rows.
-    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
-    n, h, _, c = x.nhwc
-    middle = ir.Tensor(f"{op.output}/columns", (n, h, y.nhwc[2], c), x.dtype, x.scale, x.zero_point)
-    graph.tensors[middle.name] = middle
-    low, high = (-128, 127) if x.dtype == "int8" else (0, 255)
-    keep = ir.Requantisation(np.ones(1, np.float32), x.zero_point, low, high)
-    return [
-        MaxLayer(op, op.inputs, middle.name, "maxpool", (1, kw), (1, sw), (0, left), keep),
-        MaxLayer(op, [middle.name], op.output, "maxpool", (kh, 1), (sh, 1), (top, 0), op.requantise),
-    ]
-
-
-def _average_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> ConvLayer:
-    """An average is a depthwise convolution with weights 1; where padding changes the count, so does the scale."""
-    _, height, width, channels = graph.tensors[op.inputs[0]].nhwc
-    _, rows, cols, _ = graph.tensors[op.output].nhwc
-    (kh, kw), (sh, sw), (top, left) = op.kernel, op.strides, op.pads[:2]
-    if op.count_include_pad:
-        row_runs, col_runs = [(0, rows, kh)], [(0, cols, kw)]
-    else:
-        row_runs, col_runs = _count_runs(rows, sh, top, kh, height), _count_runs(cols, sw, left, kw, width)
-    areas = []
-    for y, ny, valid_rows in row_runs:
-        for x, nx, valid_cols in col_runs:
-            count = valid_rows * valid_cols
-            scale = np.asarray(op.requantise.scale, np.float32).reshape(-1)[:1] / np.float32(max(count, 1))
-            bias = np.full(channels, op.bias * count, np.int32)
-            areas.append(OutputArea(y, ny, x, nx, bias, _per_channel(scale.astype(np.float32), channels)))
-    tiles = _channel_tiles(channels, channels, 1, params, True)
-    ones = np.ones((channels, kh, kw, 1), np.uint8)
-    return ConvLayer(
-        op, op.inputs, op.output, "avgpool", ones, 0, areas, op.requantise, True, tiles, channels, op.strides,
-        (top, left), (1, 1), False,
-    )  # fmt: skip
-
-
-def _count_runs(outputs: int, stride: int, pad: int, kernel: int, extent: int) -> list[tuple[int, int, int]]:
-    """(first, length, valid elements) of runs of outputs whose windows hold equally many valid elements."""
-    runs: list[tuple[int, int, int]] = []
-    for i in range(outputs):
-        first = i * stride - pad
-        valid = min(first + kernel, extent) - max(first, 0)
-        if runs and runs[-1][2] == valid:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1, valid)
-        else:
-            runs.append((i, 1, valid))
-    return runs
 
 
 @lowers(ir.Product)
@@ -259,8 +198,9 @@ def _slice(graph: ir.Graph, op: ir.Slice, params: SocParams) -> list[Layer]:
     before, after = graph.tensors[op.inputs[0]].shape, graph.tensors[op.output].shape
     outer = int(np.prod(after[: op.axis], dtype=np.int64))
     line, taken = (int(np.prod(shape[op.axis :], dtype=np.int64)) for shape in (before, after))
-    step = int(np.prod(after[op.axis + 1 :], dtype=np.int64))
-    copy = StridedCopy(op.inputs[0], 0, [(outer, line, taken), (taken, 1, 1)], op.first * step)
+    run = int(np.prod(after[op.axis + 1 :], dtype=np.int64))
+    dims = [(outer, line, taken), (after[op.axis], op.step * run, run), (run, 1, 1)]
+    copy = StridedCopy(op.inputs[0], 0, dims, op.first * run)
     return [MoveLayer(op, op.inputs, op.output, "slice", [copy])]
 
 
@@ -285,7 +225,7 @@ def _shuffle(graph: ir.Graph, op: ir.Permute, params: SocParams) -> ConvLayer | 
     fixed = next((i for i, axis in enumerate(op.perm) if i != axis), len(shape))
     pixels, channels = math.prod(shape[:fixed]), math.prod(shape[fixed:])
     run = shape[-1] if op.perm[-1] == len(shape) - 1 else 1
-    tiles = _channel_tiles(channels, 1, channels, params, False)
+    tiles = channel_tiles(channels, 1, channels, params, False)
     sums = pixels * len(tiles) * -(-channels // params.rows) / params.engines
     x, y = (_with_channels(graph, name, channels) for name in (op.inputs[0], op.output))
     if x is None or y is None or sums > pixels * channels / min(run, params.lv1_word):

@@ -19,6 +19,6 @@ def origin(graph: ir.Graph, name: str, axis: int, first: int) -> Origin | None:
 
 def is_in_place(graph: ir.Graph, op: ir.Operation) -> bool:
     """Return whether ``op`` joins tensors or slices one in such a way that mostly nothing is copied."""
-    if not isinstance(op, ir.Concat | ir.Slice):
+    if not isinstance(op, ir.Concat | ir.Slice) or (isinstance(op, ir.Slice) and op.step > 1):
         return False
     return origin(graph, op.output, op.axis % len(graph.tensors[op.output].shape), 0) is not None

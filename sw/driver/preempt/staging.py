@@ -152,7 +152,8 @@ def plan_dump(
         for engine, ranges in work.items():
             chosen = {engine: [p for p in ranges if p.memory[0] in memories]}
             freed = sorted(((p.start, p.end) for p in ranges if p.memory == LV2), key=lambda r: r[0] - r[1])
-            low = [*space.lv1.get(engine, ()), *((p.start, p.end) for p in ranges if p.memory[0] == Space.LV1)]
+            dumped = [(p.start, p.end) for p in ranges if p.memory[0] == Space.LV1]  # before accumulators need a buffer
+            low = sorted(normalise([*space.lv1.get(engine, ()), *dumped]), key=lambda r: r[0] - r[1])
             planned = None if roomy else copy_jobs(params, chosen, StagingSpace(freed, {engine: low}))
             if planned is None:
                 others = [where for other, places in used.items() if other != engine for where in places]

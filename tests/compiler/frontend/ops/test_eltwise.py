@@ -169,6 +169,30 @@ def test_smaller_and_larger_of_one_tensor_are_a_table(op):
     assert kinds(check_model(model, exact=True)) == ["table"]
 
 
-def test_three_tensors_are_too_many():
-    with pytest.raises(UnsupportedModel, match="two at a time"):
-        check_model(sandwich("Max", [(SHAPE, 0.03, 0), (SHAPE, 0.04, 0), (SHAPE, 0.05, 0)], (0.05, 0)))
+@pytest.mark.parametrize("op", EXTREMES)
+@pytest.mark.parametrize("alike", [True, False])
+def test_smallest_and_largest_of_several(op, alike):
+    scales = [0.04] * 4 if alike else [0.03, 0.04, 0.05, 0.02]
+    shapes = [(1, 6, 1, 1), SHAPE, SHAPE, (1, 1, 1, 1)]
+    model = sandwich(op, [(shape, scale, 3) for shape, scale in zip(shapes, scales, strict=True)], (0.04, 3))
+    graph = check_model(model, exact=True)
+    assert sorted(kinds(graph)) == ["eltwise"] * 3 + ["table"] * (0 if alike else 3)
+
+
+@pytest.mark.parametrize("op", EXTREMES)
+def test_clamped_largest_of_tensors_and_a_constant(op):
+    net = Net()
+    a, b = (net.dq(net.input(SHAPE, name=name), 0.04, 3) for name in ("a", "b"))
+    constant = net.dq(net.const(net.array((6, 1, 1))), 0.0193, -5)
+    y = net.node("Relu", [net.node(op, [a, constant, b])])
+    assert kinds(check_model(net.model(net.q(y, 0.05, -3)), exact=True)).count("eltwise") == 2
+
+
+def test_sum_of_two_is_an_addition():
+    inputs = [(SHAPE, 0.031, 3), (SHAPE, 0.042, -5)]
+    assert kinds(check_model(sandwich("Sum", inputs, (0.05, 7)))) == ["eltwise"]
+
+
+def test_more_than_two_tensors_are_not_added():
+    with pytest.raises(UnsupportedModel, match="it adds 3 tensors; the accelerator adds two"):
+        check_model(sandwich("Sum", [(SHAPE, 0.03, 0), (SHAPE, 0.04, 0), (SHAPE, 0.05, 0)], (0.05, 0)))

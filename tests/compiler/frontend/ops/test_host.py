@@ -71,9 +71,9 @@ def test_neighbouring_float_nodes_share_a_host_operator():
 def test_several_outputs_are_float_tensors_between_host_operators():
     net = Net()
     x = _image(net)
-    net.node("Split", [x, net.const([3, 5], np.int64)], outputs=2, axis=1)
-    first, second = net.nodes[-1].output
-    joined = net.node("Concat", [second, first], axis=1)
+    net.node("TopK", [x, net.const([3], np.int64)], outputs=2, axis=1)
+    values, indices = net.nodes[-1].output
+    joined = net.node("Concat", [values, net.node("Cast", [indices], to=1)], axis=1)
     graph = check_model(net.model(net.q(joined, 0.9)), fallback=True)
     assert kinds(graph)[0] == "conv"
     assert set(kinds(graph)[1:]) == {"host"}

@@ -189,3 +189,22 @@ def test_transpose_between_a_convolution_and_its_quantisation():
     product = net.node("MatMul", [net.dq(net.q(y, 0.9), 0.9), weights])
     graph = check_model(net.model(net.q(product, 40.0)), exact=True)
     assert "permute" not in kinds(graph)
+
+
+@pytest.mark.parametrize("form", ["8 bits", "quantised", "behind a convolution"])
+@pytest.mark.parametrize(
+    "node", [{"op": "SpaceToDepth"}, {"op": "DepthToSpace", "mode": "DCR"}, {"op": "DepthToSpace", "mode": "CRD"}]
+)
+def test_blocks_of_pixels_and_channels(node, form):
+    net = Net(opset=13)
+    x = net.input((2, 12, 6, 4))
+    x = x if form == "8 bits" else net.dq(x, 0.031, 7)
+    if form == "behind a convolution":
+        x = net.conv(x, 0.031, (8, 12, 1, 1))
+    y, scale = net.node(inputs=[x], blocksize=2, **node), 0.9 if "behind" in form else 0.031
+    stored = y if form == "8 bits" else net.q(y, scale, 7)
+    graph = check_model(net.model(stored), exact=True)
+    assert set(kinds(graph)) <= {"conv", "reshape"}  # whoever reads the output puts it in order
+    channels = graph.outputs[0].shape[1]
+    y = net.q(net.conv(net.dq(stored, scale, 7), scale, (5, channels, 3, 3), pads=[1] * 4), 30.0)
+    assert kinds(check_model(net.model(y), exact=True)).count("permute") == 1

@@ -53,18 +53,6 @@ def test_global_average_pool(scales, zeros):
     assert kinds(check_model(model)) == ["pool"]
 
 
-@pytest.mark.parametrize("opset", [13, 18])
-@pytest.mark.parametrize(("axes", "keepdims"), [([2, 3], 1), ([2, 3], 0), ([-1, -2], 0), ([1, 2], 1)])
-def test_reduce_mean(opset, axes, keepdims):
-    inputs = [((1, 30, 7, 9), 0.0131, 5)]
-    if opset == 18:
-        constants = (np.array(axes, np.int64),)
-        model = sandwich("ReduceMean", inputs, (0.0087, 8), opset, constants=constants, keepdims=keepdims)
-    else:
-        model = sandwich("ReduceMean", inputs, (0.0087, 8), opset, axes=axes, keepdims=keepdims)
-    assert "pool" in kinds(check_model(model))
-
-
 @pytest.mark.parametrize("last", [0, 1])
 @pytest.mark.parametrize("op", ["QLinearAveragePool", "QLinearGlobalAveragePool"])
 def test_qoperator(op, last):
@@ -91,13 +79,3 @@ def test_pooled_values_may_be_reshaped_before_they_are_stored():
     weights, _ = net.weights((8, 5), None)
     graph = check_model(net.model(net.q(net.node("MatMul", [y, weights]), 0.3)))
     assert kinds(graph) == ["pool", "reshape", "conv"]
-
-
-@pytest.mark.parametrize("keepdims", [0, 1])
-@pytest.mark.parametrize("axis", [1, 2])
-def test_mean_over_a_sequence(axis, keepdims):
-    net = Net()
-    x = net.dq(net.input((1, 9, 12)), 0.04, -9)
-    y = net.q(net.node("ReduceMean", [x], axes=[axis], keepdims=keepdims), 0.02, 3)
-    graph = check_model(net.model(y))
-    assert graph.outputs[0].shape == ((1, 1, 12), (1, 9, 1))[axis - 1] if keepdims else (1, 12 if axis == 1 else 9)

@@ -1,0 +1,91 @@
+"""Pools to layers: sums and averages are depthwise convolutions, maxima and minima work of the vector unit."""
+
+import dataclasses
+
+import numpy as np
+
+from compiler import ir
+from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, Layer, MaxLayer, OutputArea
+from compiler.plan.layers.lower import channel_tiles, lowers, per_channel
+from hw.contract.isa import VecOp
+from hw.contract.params import SocParams
+
+
+@lowers(ir.Pool)
+def _pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
+    if op.kind_ in ("avg", "sum"):
+        return [_sum_pool(graph, op, params)]
+    return _min_pool(graph, op, params) if op.kind_ == "min" else _max_pool(graph, op, op.inputs, op.requantise, params)
+
+
+def _min_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
+    """A minimum is the maximum of all values less, and less itself: of bytes with all bits turned."""
+    x = graph.tensors[op.inputs[0]]
+    turned = ir.Tensor(f"{op.output}/turned", x.shape, x.dtype, x.scale, -1 - x.zero_point + 256 * (x.dtype == "uint8"))
+    graph.tensors[turned.name] = turned
+    table = ir.Requantisation(np.ones(1, np.float32), 0, 0, 255, np.arange(256, dtype=np.uint8)[::-1].copy())
+    less = dataclasses.replace(op.requantise, scale=-op.requantise.scale)
+    return [
+        EltwiseLayer(op, op.inputs, turned.name, "minpool", VecOp.LIN, table, raw=True),
+        *_max_pool(graph, op, [turned.name], less, params),
+    ]
+
+
+def _max_pool(
+    graph: ir.Graph, op: ir.Pool, inputs: list[str], requantise: ir.Requantisation, params: SocParams
+) -> list[Layer]:
+    (kh, kw), (sh, sw), (top, left) = op.kernel, op.strides, op.pads[:2]
+    kind, window = f"{op.kind_}pool", kh * kw * params.vec_lanes
+    if kh == 1 or kw == 1 or (window <= params.lv1_bytes // 4 and max(kh, kw) < 256):
+        if max(kh, kw) > 255:
+            raise ir.CompileError(f"operator {op.name!r}: pooling kernel {kh}x{kw} exceeds 255; split it in the model")
+        return [MaxLayer(op, inputs, op.output, kind, op.kernel, op.strides, (top, left), requantise)]
+    # Too large for one tile: a maximum over rows and columns is a maximum over columns of maxima over rows.
+    x, y = graph.tensors[inputs[0]], graph.tensors[op.output]
+    n, h, _, c = x.nhwc
+    middle = ir.Tensor(f"{op.output}/columns", (n, h, y.nhwc[2], c), x.dtype, x.scale, x.zero_point)
+    graph.tensors[middle.name] = middle
+    low, high = (-128, 127) if x.dtype == "int8" else (0, 255)
+    keep = ir.Requantisation(np.ones(1, np.float32), x.zero_point, low, high)
+    return [
+        MaxLayer(op, inputs, middle.name, kind, (1, kw), (1, sw), (0, left), keep),
+        MaxLayer(op, [middle.name], op.output, kind, (kh, 1), (sh, 1), (top, 0), requantise),
+    ]
+
+
+def _sum_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> ConvLayer:
+    """A sum is a depthwise convolution with weights 1, and so is an average; where padding changes its count, so does
+    the scale."""
+    _, height, width, channels = graph.tensors[op.inputs[0]].nhwc
+    _, rows, cols, _ = graph.tensors[op.output].nhwc
+    (kh, kw), (sh, sw), (top, left) = op.kernel, op.strides, op.pads[:2]
+    if op.count_include_pad or op.kind_ == "sum":
+        row_runs, col_runs = [(0, rows, kh)], [(0, cols, kw)]
+    else:
+        row_runs, col_runs = _count_runs(rows, sh, top, kh, height), _count_runs(cols, sw, left, kw, width)
+    areas = []
+    for y, ny, valid_rows in row_runs:
+        for x, nx, valid_cols in col_runs:
+            count = valid_rows * valid_cols if op.kind_ == "avg" else 1
+            scale = np.asarray(op.requantise.scale, np.float32).reshape(-1)[:1] / np.float32(max(count, 1))
+            bias = np.full(channels, op.bias * count, np.int32)
+            areas.append(OutputArea(y, ny, x, nx, bias, per_channel(scale.astype(np.float32), channels)))
+    tiles = channel_tiles(channels, channels, 1, params, True)
+    ones = np.ones((channels, kh, kw, 1), np.uint8)
+    return ConvLayer(
+        op, op.inputs, op.output, f"{op.kind_}pool", ones, 0, areas, op.requantise, True, tiles, channels, op.strides,
+        (top, left), (1, 1), False,
+    )  # fmt: skip
+
+
+def _count_runs(outputs: int, stride: int, pad: int, kernel: int, extent: int) -> list[tuple[int, int, int]]:
+    """(first, length, valid elements) of runs of outputs whose windows hold equally many valid elements."""
+    runs: list[tuple[int, int, int]] = []
+    for i in range(outputs):
+        first = i * stride - pad
+        valid = min(first + kernel, extent) - max(first, 0)
+        if runs and runs[-1][2] == valid:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1, valid)
+        else:
+            runs.append((i, 1, valid))
+    return runs
