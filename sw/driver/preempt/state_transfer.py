@@ -128,8 +128,18 @@ class Dump(StateTransfer):
         def on_end() -> None:
             for r, address in copies.items():
                 r.copy = address
+            if self.apart:
+                self._give_up(copy_jobs[0].engine)
 
         return Effects(on_start, on_end)
+
+    def _give_up(self, engine: int) -> None:
+        """Let what comes in overwrite the memories of ``engine`` once all of them is copied: it does not wait for other
+        engines, whose dumps may fail."""
+        if all(r.copy is not None for r in self._copies if r.memory[1] == engine):
+            mine = {memory: w for memory, w in self._wanted.items() if memory != LV2 and memory[1] == engine}
+            for task in self._losing:
+                task.overwrite(mine)
 
     def ended(self) -> None:
         """Let what comes in overwrite its footprint from now on."""

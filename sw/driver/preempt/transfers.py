@@ -75,8 +75,9 @@ class Transfers:
             planned = {r for group in groups for copy_job in group for r in copy_job.ranges}
             copies = self._tasks.reserve_copies(planned)
             if apart:
+                at_once = {memory: w for memory, w in wanted.items() if memory == LV2 or memory[1] not in work}
                 for task in losing:
-                    task.overwrite({LV2: wanted.get(LV2, ())})
+                    task.overwrite(at_once)
             operation = Dump(self._tasks, losing, wanted, copies, apart=apart)
             for group in groups:
                 self._push(operation, group, None)

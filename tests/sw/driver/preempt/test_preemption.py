@@ -5,6 +5,7 @@ from hw.contract.bus import HostCosts
 from hw.contract.job import Fault
 from hw.contract.params import preset
 from hw.contract.regs import EngineState
+from hw.contract.spaces import Space
 from sw.driver import Device, DriverError, OutOfMemory
 from sw.driver.errors import SupervisorFault
 from sw.driver.queues.engine_queue import EngineQueue
@@ -162,13 +163,15 @@ def test_no_room_for_the_dump_pauses_nothing(soc):
 
 @pytest.mark.parametrize("failing", range(8))
 @pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("windows", [None, (8192, 8192)], ids=["all of LV2", "engines apart"])
 @pytest.mark.parametrize("params", [TINY, BASE], ids=["one engine", "two engines"])
-def test_failure_in_the_middle_of_a_dump_loses_nothing(params, again, failing):
+def test_failure_in_the_middle_of_a_dump_loses_nothing(params, windows, again, failing):
+    """Where nothing of LV2 has to go, what comes in may run on one engine while the dump of another fails."""
     soc = FakeSoc(params, seed=failing, costs=HostCosts.free())
     device = Device(soc)
     poison(device)
     victim = device.load(walking_image(params, jobs=2 * params.engines))
-    urgent = device.load(smashing_image(params, engines=params.engines))
+    urgent = device.load(smashing_image(params, engines=params.engines, windows=windows))
     data, ids = start(device, victim)
     for _ in range(failing % 6 + 1):
         device.bus.step()
@@ -196,6 +199,43 @@ def test_failure_in_the_middle_of_a_dump_loses_nothing(params, again, failing):
         run(device, urgent)
     device.resume(suspension)
     finish(device, victim, data, ids)
+
+
+def test_failure_of_a_dump_while_another_engine_runs_what_came_in():
+    """Where nothing of LV2 has to go, an engine whose own dump has ended is overwritten while that of another fails."""
+    struck = 0
+    for seed in range(120):
+        soc = FakeSoc(BASE, seed=seed, costs=HostCosts.free())
+        device = Device(soc)
+        poison(device)
+        image = walking_image(BASE, jobs=2, engines=1)
+        victims = [device.load(image, [engine]) for engine in (0, 1)]
+        urgent = device.load(smashing_image(BASE, engines=2, windows=(8192, 8192)))
+        begun = [(victim, *start(device, victim, number)) for number, victim in enumerate(victims)]
+        for _ in range(seed % 12 + 1):
+            device.bus.step()
+        suspension = device.suspend([0, 1], urgent)
+        device.admit(urgent)
+        dumps, ran = {job.id for queue in device.engines for job in queue.jobs}, set[int]()
+
+        def inject(engine, insn, soc=soc, dumps=dumps, ran=ran):
+            dumping = soc._bodies[engine].job["job_id"] in dumps
+            ran.update([] if dumping else [engine])
+            return Fault.BUS if dumping and ran else None
+
+        soc.inject = inject
+        try:
+            run(device, urgent)
+        except SupervisorFault:
+            device.recover()
+            device.abort(urgent)
+            engine = ran.pop()
+            struck += any(r.memory[1] == engine and r.memory[0] != Space.LV2 for r in suspension.dirty)
+        soc.inject = lambda engine, insn: None
+        device.resume(suspension)
+        for victim, data, ids in begun:
+            finish(device, victim, data, ids)
+    assert struck
 
 
 @pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 40))])
