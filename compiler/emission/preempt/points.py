@@ -19,7 +19,7 @@ from hw.contract.params import SocParams
 from sim.cost import contended_cycles, issued
 
 _DRAM = (Op.LD2, Op.ST2)
-_SPACINGS = 4  #: points lie this part of the interval apart, at most
+_SPACINGS = 5  #: points lie this part of the interval apart, at most
 _WAITING = 2  #: weight of the cycles of loads and stores beside other engines, added to the cycles between points
 _FULL = 1.3  #: times the spacing: that sum from one point to the next, at most
 _LENGTHS = 14  #: instructions that can be cut take this part of the interval, at most

@@ -94,7 +94,7 @@ DRAM_SEGMENT, LV2_SEGMENT = int(Segment.SCRATCH), int(Segment.LV2)
 DRAM: MemoryId = (Space.DRAM, 0)
 RUN = 4096  #: bytes of one run of a long copy
 SLOTS = 4  #: of a staging buffer: enough for every unit on the way to work on one
-SLOT_BYTES = 2048  #: large enough to hide a unit's start, small enough to fill the pipeline early
+SLOT_BYTES = 4096  #: large enough to hide a unit's start, small enough to fill the pipeline early
 _INT32 = 4
 
 

@@ -48,12 +48,12 @@ def test_no_pause_waits_longer_than_the_interval(durations, interval):
 
 
 def test_a_short_job_needs_no_point():
-    assert _choose(_schedule([100] * 10), PointLimits(4000)) == []
+    assert _choose(_schedule([100] * 10), PointLimits(5000)) == []
 
 
 def test_a_model_has_no_more_points_than_its_length_allows():
     wanted = PointLimits(1000)
-    assert wanted.limited(1_000_000).spacing == wanted.spacing == 250
+    assert wanted.limited(1_000_000).spacing == wanted.spacing == 200
     assert wanted.limited(1 << 24).spacing == 1024
     assert wanted.limited(1 << 24).longest == wanted.longest
 
@@ -70,7 +70,7 @@ def test_loads_count_as_long_as_they_take_beside_other_engines():
         points = choose(timeline, schedule.tasks, zeros, zeros, zeros, PointLimits(2400), mask, params.dram_word)
         cuts = [0, *(point.cut for point in points)]
         counted = timeline.starts + 2 * timeline.dram
-        assert len(points) > 1 and all(counted[b] - counted[a] <= 1.3 * 600 for a, b in pairwise(cuts))
+        assert len(points) > 1 and all(counted[b] - counted[a] <= 1.3 * 480 for a, b in pairwise(cuts))
         counts.append(len(points))
     assert counts[0] < counts[1]
 
@@ -127,7 +127,7 @@ def test_points_at_spills_stand_behind_the_store_that_empties_the_last_buffer():
         task.reads.append(BufferFill(None, 0, 0))
     spills = [int(cut in (5, 6)) for cut in range(31)]
     firsts = [
-        _choose(schedule, PointLimits(5600, spill_bound=bound), spills=spills)[0].cut for bound in (0, 1000, 1500)
+        _choose(schedule, PointLimits(7000, spill_bound=bound), spills=spills)[0].cut for bound in (0, 1000, 1500)
     ]
     assert firsts[0] not in (7, 10) and firsts[1:] == [7, 10]
 
@@ -136,7 +136,7 @@ def test_results_that_go_to_dram_in_any_case_are_no_spills():
     schedule = _schedule([100] * 30)
     schedule.tasks[6] = Task(Op.ST2, {"len": 5000, "dst_seg": Segment.OUTPUTS})
     schedule.tasks[6].reads.append(BufferFill(None, 0, 0))
-    assert _choose(schedule, PointLimits(5600, spill_bound=1000)) == _choose(schedule, PointLimits(5600))
+    assert _choose(schedule, PointLimits(7000, spill_bound=1000)) == _choose(schedule, PointLimits(7000))
 
 
 def test_strategies_work_together_or_alone():
