@@ -19,7 +19,7 @@ def swin_t(net: ExportedGraph) -> tuple[str, ...]:
             x = _merged(net, x, channels)
         for block in range(blocks):
             shift = SHIFT if block % 2 and net.shapes[x][1] > WINDOW else 0
-            x = net.add(x, _windowed(net, net.layer_norm(x), shift))
+            x = net.add(x, windowed(net, net.layer_norm(x), shift))
             x = net.add(x, net.linear(net.linear(net.layer_norm(x), 4 * channels, "gelu"), channels))
     x = net.transpose(net.layer_norm(x), 0, 3, 1, 2)
     return net.classified(x)
@@ -34,7 +34,7 @@ def _merged(net: ExportedGraph, x: str, channels: int) -> str:
     return net.linear(net.layer_norm(net.concat(*parts, axis=3)), channels, bias=False)
 
 
-def _windowed(net: ExportedGraph, x: str, shift: int) -> str:
+def windowed(net: ExportedGraph, x: str, shift: int) -> str:
     """Attention within each window of [1, size, size, channels]; the paddings and the last slices change nothing."""
     _, size, _, channels = net.shapes[x]
     count, pixels, heads = (size // WINDOW) ** 2, WINDOW**2, channels // HEAD
