@@ -73,7 +73,7 @@ def test_amid_the_network_a_node_is_refused_and_both_ends_are_not():
     x = net.node("Mul", [net.input((1, 3, 6, 6), "float32"), net.const(0.5, np.float32)], name="head")
     y = net.node("CumSum", [stored(net, net.q(x, 0.031, 7)), net.const(2, np.int64)], name="amid")
     y = net.conv(net.dq(net.q(y, 3.0), 3.0), 3.0, (4, 8, 1, 1))
-    y = net.node("Sigmoid", [net.dq(net.q(y, 60.0), 60.0)], name="tail")
+    y = net.node("Flatten", [net.node("Softmax", [net.dq(net.q(y, 60.0), 60.0)], axis=1, name="tail")], name="flat")
     model = net.model(y, dtype="float32")
     with pytest.raises(UnsupportedModel, match=r"(?s)CumSum 'amid'.*They stand between 8-bit .*Give fallback") as error:
         import_model(model)
