@@ -45,3 +45,4 @@ from .profiles import LayerProfile as LayerProfile, Profile as Profile, profile 
 from .samples import Sample as Sample, load_samples as load_samples, random_samples as random_samples
 from .scenario.runner import serve as serve
 from .scenario.served import Served as Served
+from .steps_on_cpu import ImageCpuStep as ImageCpuStep, cpu_steps as cpu_steps

@@ -75,7 +75,8 @@ def compile(
     engines : how many engines share each layer: all of them by default; ``auto``: as many as the model deserves
     placed : layers are not shared by the engines; each runs on one of them, parts and branches of the model side by
         side; with ``auto``, they are shared wherever that takes less
-    fallback : run on the CPU what the accelerator cannot
+    fallback : run on the CPU what the accelerator cannot amid the network. What stands in float before its first 8-bit
+        tensor and behind its last runs there always; :func:`caesura.cpu_steps` tells what of an image does
     observe : store every operator's output in DRAM, for checks
     options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
     plan : a plan of the model, or its file: what is None in it is decided; hardware, engines and options are its own

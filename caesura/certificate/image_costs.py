@@ -1,15 +1,13 @@
 """Finds what a request of an image takes at the worst, from its programs alone, if nobody interrupts it."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from caesura.certificate.image_programs import ImagePrograms
 from caesura.latency import HostPart
-from hw.contract.bus import LINE_BYTES, HostCosts
-from hw.image import Image, StepInfo, TensorInfo
+from caesura.steps_on_cpu import cycles_on_cpu
+from hw.contract.bus import HostCosts
+from hw.image import Image, StepInfo
 from sim.cost import (
     Bounds,
     CountedOthers,
@@ -21,7 +19,6 @@ from sim.cost import (
     stretches,
     whole_bodies,
 )
-from sim.host import work_of
 from sw.driver import SUBMIT_ACCESSES
 
 _QUEUED = 2  #: times the jobs that an engine holds: as many stand in its queue at the most under a run time
@@ -133,12 +130,4 @@ class ImageCosts:
 
     def on_cpu(self, step: StepInfo) -> int:
         """Return the cycles of a step on the CPU, as the run time charges them."""
-        work, costs = work_of(self._image.host_models[step.host]), self._costs
-        tensors = {tensor.name: tensor for tensor in self._image.meta.tensors}
-        lines = sum(-(-_size(tensors[name]) // LINE_BYTES) for name in (*step.inputs, *step.outputs))
-        operators = work.elements * costs.cpu_element + work.functions * costs.cpu_function + work.macs * costs.cpu_mac
-        return costs.cpu_step + round(operators) + lines * costs.memory_line
-
-
-def _size(tensor: TensorInfo) -> int:
-    return np.dtype(tensor.dtype).itemsize * math.prod(tensor.shape)
+        return cycles_on_cpu(self._image, step, self._costs)

@@ -9,6 +9,7 @@ import typer
 from caesura import api
 from caesura.commands.options import Json, check_writable, is_image
 from caesura.compilation import Compilation, compile_file, takes_compilation
+from caesura.steps_on_cpu import cpu_steps
 from caesura.views.contents import claim_line, points_over
 from caesura.views.order import has_choice, measured_fields, measured_line, order_fields, order_table
 from caesura.views.tables import json_text
@@ -47,6 +48,7 @@ def _fields(compiled: "Compiled", output: Path) -> dict[str, Any]:
     parts["lv2_bytes"] = meta.lv2_bytes
     if compiled.claim:
         parts["lv2_priced_loss"] = round(compiled.claim.loss, 6)
+    parts["cpu_steps"] = [asdict(step) for step in cpu_steps(compiled.image)]
     found = {"order": order_fields(compiled.orders), **measured_fields(compiled.measured)}
     if (choice := compiled.choice) is not None:
         found["engines"] = {"taken": asdict(choice.taken), "others": [asdict(way) for way in choice.others]}
@@ -64,6 +66,8 @@ def _tell(compiled: "Compiled", output: Path, most_dirty: int) -> None:
         f"{output}: {output.stat().st_size:,} bytes, {len(meta.layers)} layers, {len(meta.jobs)} jobs, "
         f"for {meta.params['name']}"
     )
+    for step in cpu_steps(compiled.image):
+        say(f"on the CPU: {step}")
     say(claim_line(compiled.image, compiled.claim.loss if compiled.claim else None))
     if (told := points_over(compiled.image, most_dirty)) is not None:
         say(told)

@@ -28,7 +28,9 @@ Live = Annotated[bool, typer.Option("--live", help="while it runs, show engines,
 Devices = Annotated[int | None, typer.Option("--devices", help="how many devices serve, all alike, 1 to 16")]
 Csv = Annotated[bool, typer.Option("--csv", help="print the table as comma-separated values")]
 Dim = Annotated[list[str] | None, typer.Option("--dim", help="size of a dynamic dimension, such as seq=64; repeatable")]
-Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
+Fallback = Annotated[
+    bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot, also amid the network")
+]
 
 
 PolicyOptions = Annotated[list[str] | None, typer.Option("--option", help="option of the policy, such as window=3")]

@@ -10,6 +10,7 @@ from caesura import api, checks, profiles, samples as inputs
 from caesura.commands.options import AnyBackend, Csv, Json, Page, check_form, check_writable, chosen_backend, is_image
 from caesura.commands.run_urgent import run_with_urgent
 from caesura.compilation import Compilation, image_of, takes_compilation
+from caesura.steps_on_cpu import cpu_steps
 from caesura.views import Progress, RunReport, job_counters, json_text, profile_table, run_spans, shares, tell, write
 from hw.image import Image
 from sim import NoRecording, open_recorded, write_trace
@@ -127,7 +128,7 @@ def _begun_report(image: Image, backend: str, input: Path | None, samples: int, 
         str(image.meta.params["name"]),
         backend,
         str(input) if input else f"random, seed {seed}",
-        host_steps=[f"{', '.join(step.outputs)}: {step.reason}" for step in image.meta.steps if step.kind == "host"],
+        host_steps=[str(step) for step in cpu_steps(image)],
         shares=shares(image),
         labels=inputs.load_labels(input, samples) if input else None,
     )

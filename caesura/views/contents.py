@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
+from caesura.steps_on_cpu import cpu_steps
 from caesura.views.tables import Column, ColumnTable, table_of
 from caesura.views.terminal import line
 from compiler import Conv, Graph, Operation, Tensor
@@ -89,17 +90,17 @@ def _ports(image: Image) -> ColumnTable:
 def _layers(image: Image) -> ColumnTable:
     heads = ("layer", "kind", ">MACs", ">weights", ">load cycles", ">compute cycles", ">jobs")
     jobs = Counter(job.layer for job in image.meta.jobs)
-    rows = [
+    rows: list[tuple] = [
         (
             layer.name, layer.kind, layer.macs, layer.weight_bytes, _cycles(layer.measured_load, layer.estimated_load),
             _cycles(layer.measured_compute, layer.estimated_compute), str(jobs[number]),
         )
         for number, layer in enumerate(image.meta.layers)
     ]  # fmt: skip
-    hosted = [step for step in image.meta.steps if step.kind == "host"]
-    return table_of(
-        "layers", heads, rows + [(", ".join(s.outputs), f"on the CPU: {s.reason}", *[None] * 5) for s in hosted]
-    )
+    hosted = [
+        (", ".join(s.outputs), f"on the CPU: {s.reason}", None, None, None, s.cycles, None) for s in cpu_steps(image)
+    ]
+    return table_of("layers", heads, rows + hosted)
 
 
 def _jobs(image: Image) -> ColumnTable:

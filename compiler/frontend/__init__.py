@@ -23,8 +23,9 @@ def import_model(
 ) -> Graph:
     """Return the IR of a quantised ONNX model (QDQ or QOperator form, operator sets 10 and later).
 
-    ``sizes`` fixes dynamic input dimensions by name; a dynamic batch is ``batch`` otherwise. With ``fallback``, nodes
-    that the accelerator cannot run become host operators. Raises :class:`CompileError` on a file that cannot be read
+    ``sizes`` fixes dynamic input dimensions by name; a dynamic batch is ``batch`` otherwise. Nodes of the float ends
+    (:mod:`compiler.frontend.float_ends`) that the accelerator cannot run become host operators; with ``fallback``, all
+    others do, too. Raises :class:`CompileError` on a file that cannot be read
     or a model that is invalid, :class:`OpenDimension` on an input without a size, and :class:`UnsupportedModel` listing
     every node that cannot run.
     """

@@ -8,6 +8,7 @@ channels within each pixel.
 """
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -15,21 +16,26 @@ import onnx
 
 from compiler.frontend import inputs
 from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
+from compiler.frontend.float_ends import ends_of
 from compiler.frontend.ops import host, move, written_norm
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
 from compiler.frontend.source import OnnxSource, free_name
 from compiler.frontend.values import Const, Float, QuantConst, Real, Shape
 from compiler.ir import Graph, Permute, Port, Reshape, Tensor
 
+_FOLLOWS = "it reads a result of the CPU in float"
+
 
 class Importer:
-    """One import. ``fallback``: what the accelerator cannot run becomes a host operator."""
+    """One import. ``ends``: why the CPU takes over nodes that the accelerator cannot run, by name, see
+    :mod:`compiler.frontend.float_ends`; ``fallback``: it takes over all others, too."""
 
-    def __init__(self, source: OnnxSource, fallback: bool, broken_norms: dict[str, str]):
+    def __init__(self, source: OnnxSource, ends: Mapping[str, str], fallback: bool, broken_norms: dict[str, str]):
         self.source, self.draft = source, Draft(source, broken_norms)
-        self.fallback = fallback
+        self.ends, self.fallback = ends, fallback
         self.problems: list[NodeProblem] = []
         self.fallbacks: list[NodeProblem] = []  #: nodes that the accelerator cannot run and the CPU does
+        self._cpu: set[str] = set()  # outputs of nodes in ``fallbacks``
         self._broken: set[str] = set()  # outputs of unsupported nodes: what depends on them is not reported
 
     def walk(self) -> None:
@@ -54,7 +60,7 @@ class Importer:
                 self.draft.values[name] = value
                 follows = isinstance(value, host.OnHost) and value.node != node.name
                 if follows and self.fallbacks and self.fallbacks[-1].name != node.name:
-                    self._refused(node, "it reads a result of the CPU in float")
+                    self._refused(node, _FOLLOWS, follows=True)
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
             # The checker accepts models whose shapes and attributes contradict each other.
             reason = f"its inputs and attributes do not fit together ({type(error).__name__}: {error})"
@@ -79,9 +85,11 @@ class Importer:
                 raise Unsupported("no such operator on the accelerator")
             return handler(self.draft, node)
         except Unsupported as error:
+            if node.name in self.ends:
+                return host.fall_back(self.draft, node, self.ends[node.name])
             if not self.fallback:
                 raise
-            self._refused(node, str(error))
+            self._refused(node, str(error), follows=handler is not None and self._reads_cpu(node))
             return host.fall_back(self.draft, node, str(error))
 
     def _fold(self, node: onnx.NodeProto) -> list[Value]:
@@ -112,9 +120,13 @@ class Importer:
             kind = "an int32" if known and known.elem_type == onnx.TensorProto.INT32 else "a float"
             reason = f"the model output {name!r} is {kind} result; quantise it (QuantizeLinear, DequantizeLinear)"
             if not isinstance(value, host.OnHost):
-                if not self.fallback:
+                maker = self.source.producers[name]
+                if maker.name in self.ends:
+                    reason = str(NodeProblem(maker.name, maker.op_type, self.ends[maker.name]))
+                elif not self.fallback:
                     raise Unsupported(reason)
-                self._refused(self.source.producers.get(name), reason)
+                else:
+                    self._refused(maker, reason)
             value = host.as_float(self.draft, name, reason)
         if isinstance(value, Const | QuantConst):
             raise Unsupported(f"the model output {name!r} is a constant")
@@ -128,39 +140,48 @@ class Importer:
         dtype = "float32" if isinstance(value, Real) else quant.dtype
         self.draft.graph.outputs.append(Port(name, dtype, value.shape, tensor, back, isinstance(value, Real)))
 
-    def _refused(self, node: onnx.NodeProto | None, reason: str) -> None:
-        if node is not None:
-            self.fallbacks.append(NodeProblem(node.name, node.op_type, reason))
+    def _reads_cpu(self, node: onnx.NodeProto) -> bool:
+        """Return whether ``node`` reads a result of a node that was refused."""
+        return not self._cpu.isdisjoint(node.input)
+
+    def _refused(self, node: onnx.NodeProto, reason: str, *, follows: bool = False) -> None:
+        """Note a node that the CPU takes over because that is allowed."""
+        if node.name in self.ends:
+            return
+        self.fallbacks.append(NodeProblem(node.name, node.op_type, reason, follows))
+        self._cpu.update(node.output)
 
 
 def imported(source: OnnxSource, fallback: bool) -> Graph:
     """Return the graph of a model. Raises :class:`UnsupportedModel` with all nodes that cannot run."""
-    found = _walked(source, fallback)
+    ends = ends_of(source)
+    found = _walked(source, ends, fallback)
     if found.problems:
-        nodes = found.problems if fallback else _all_refused(source, found.problems)
-        raise UnsupportedModel(source.name, nodes, advice(source.model, fallback))
+        nodes = found.problems if fallback else _all_refused(source, ends, found.problems)
+        tried = fallback or all(node.name in ends for node in nodes)
+        raise UnsupportedModel(source.name, nodes, advice(source.model, tried))
     graph = found.draft.graph
     merge_permutes(graph)
     _prune(graph)
     return graph
 
 
-def _walked(source: OnnxSource, fallback: bool) -> Importer:
+def _walked(source: OnnxSource, ends: Mapping[str, str], fallback: bool) -> Importer:
     """Return the import of ``source``, which stays as it is. It begins again where a layer normalisation that is
     written out turned out not to be whole."""
     broken: dict[str, str] = {}
     while True:
         known, own = len(broken), OnnxSource(source.name, source.model, dict(source.constants), dict(source.signatures))
-        walk = Importer(own, fallback, broken)
+        walk = Importer(own, ends, fallback, broken)
         walk.walk()
         if len(broken) == known:
             return walk
 
 
-def _all_refused(source: OnnxSource, found: list[NodeProblem]) -> list[NodeProblem]:
+def _all_refused(source: OnnxSource, ends: Mapping[str, str], found: list[NodeProblem]) -> list[NodeProblem]:
     """Return all nodes of a model that the accelerator cannot run, in its order: ``found``, and what the walk finds
     behind them if the CPU takes them over."""
-    survey = _walked(source, fallback=True)
+    survey = _walked(source, ends, fallback=True)
     problems = {node.name: node for node in (*survey.problems, *survey.fallbacks, *found)}
     return sorted(problems.values(), key=lambda node: source.order.get(node.name, len(source.order)))
 

@@ -2,6 +2,7 @@
 depends on how the model is quantised."""
 
 import enum
+import re
 from dataclasses import dataclass
 
 import onnx
@@ -15,11 +16,12 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class NodeProblem:
-    """A node that the accelerator cannot run."""
+    """A node that the accelerator cannot run. ``follows``: only because it reads what another such node computes."""
 
     name: str
     type: str
     reason: str
+    follows: bool = False
 
     def __str__(self) -> str:
         return f"{self.type} {self.name!r}: {self.reason}"
@@ -47,9 +49,8 @@ class UnsupportedModel(CompileError):
 
     def __init__(self, model: str, nodes: list[NodeProblem], advice: str):
         self.nodes, self._advice = nodes, advice
-        lines = "\n".join(f"  {node}" for node in nodes)
-        count = f"{len(nodes)} node" + "s" * (len(nodes) > 1)
-        self._problem = f"{model}: the accelerator cannot run {count}:\n{lines}"
+        lines = "\n".join(f"  {told}" for told in causes(nodes))
+        self._problem = f"{model}: the accelerator cannot run {_count(nodes)}:\n{lines}"
         super().__init__(self.told("fallback=True"))
 
     def told(self, fallback: str | None) -> str:
@@ -58,6 +59,33 @@ class UnsupportedModel(CompileError):
         if "{fallback}" in advice:
             advice = advice.format(fallback=fallback) if fallback else "Nothing runs on the CPU here."
         return f"{self._problem}\n{advice}"
+
+
+_NAMED = 3  #: nodes of a group
+
+
+def causes(nodes: list[NodeProblem]) -> list[str]:
+    """Return a line for each operator and reason, with the first nodes that have it. Those that only read what others
+    compute are counted in the last."""
+    groups: dict[tuple[str, str], list[NodeProblem]] = {}
+    first = [node for node in nodes if not node.follows]
+    for node in first or nodes:
+        groups.setdefault((node.type, re.sub(r"'[^']*'", "", node.reason)), []).append(node)
+    lines = [_group(group) for group in groups.values()]
+    if first and (behind := nodes[len(first) :]):
+        lines.append(f"and {_count(behind)} that {'read' if len(behind) > 1 else 'reads'} what these compute")
+    return lines
+
+
+def _group(nodes: list[NodeProblem]) -> str:
+    if len(nodes) == 1:
+        return str(nodes[0])
+    names = ", ".join(repr(node.name) for node in nodes[:_NAMED]) + ", ..." * (len(nodes) > _NAMED)
+    return f"{nodes[0].type}, {_count(nodes)} ({names}): {nodes[0].reason}"
+
+
+def _count(nodes: list[NodeProblem]) -> str:
+    return f"{len(nodes)} node" + "s" * (len(nodes) > 1)
 
 
 def first_line(error: Exception) -> str:
@@ -90,7 +118,7 @@ def quantised_form(model: onnx.ModelProto) -> QuantisedForm:
 
 _QUANTISE = "caesura quantise FLOAT.onnx --data SAMPLES.npz -o Q.onnx"
 _ADVICE = {
-    QuantisedForm.STATIC: "Give {fallback} to run them on the CPU.",
+    QuantisedForm.STATIC: "They stand between 8-bit tensors. Give {fallback} to run them on the CPU.",
     QuantisedForm.DYNAMIC: "The model is quantised dynamically: its scales are found while it runs, and the "
     f"accelerator needs constant ones. Quantise the float model it was made from: {_QUANTISE}",
     QuantisedForm.WEIGHTS: f"Only the weights are quantised. Quantise the float model it was made from: {_QUANTISE}",

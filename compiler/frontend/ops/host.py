@@ -1,4 +1,5 @@
-"""Host operators: ONNX nodes that run on the CPU. A last softmax does; others with ``fallback`` only.
+"""Host operators: ONNX nodes that run on the CPU. A last softmax does, and what :mod:`compiler.frontend.float_ends`
+says; others with ``fallback`` only.
 
 A host model begins and ends with tensors as they lie in memory; reshapes and transposes at its ends restore the ONNX
 order, so that a driver hands over bytes without knowing about layouts.

@@ -22,6 +22,8 @@ MOVES = (
     "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "DepthToSpace", "SpaceToDepth", "Identity", "Dropout",
 )  # fmt: skip
 _EXTENTS = ("Pad", "Slice", "Split", "Gather")  #: they choose elements or add some, and change no value
+#: They change no value of axes with one element, and only over such ones does a table follow them.
+_REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 _UNARY = (
     "Abs", "Celu", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log",
     "Mish", "Neg", "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
@@ -62,7 +64,7 @@ def _evaluate(draft: Draft, begin: str, dtype: str, end: str) -> npt.NDArray[np.
     alias: dict[str, str] = {}
     nodes = []
     for original in source.between([end], [begin]):
-        if original.op_type in (*MOVES, *_EXTENTS) and end not in original.output:
+        if original.op_type in (*MOVES, *_EXTENTS, *_REDUCTIONS) and end not in original.output:
             alias |= dict.fromkeys(original.output, alias.get(original.input[0], original.input[0]))
             continue
         node = onnx.NodeProto()

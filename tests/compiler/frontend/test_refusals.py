@@ -91,3 +91,31 @@ def test_made_up_names_differ_from_given_ones():
     model.graph.node[others[1]].name = f"Conv_{first}"
     graph = check_model(model, exact=True)
     assert len({node for op in graph.ops for node in op.nodes}) == len(model.graph.node)
+
+
+def test_nodes_with_one_reason_are_told_once():
+    net = Net()
+    x = net.dq(net.input((1, 4, 6, 6)), 0.1)
+    for index in range(5):
+        x = net.node("CumSum", [x, net.const(2, np.int64)], name=f"sum{index}")
+        x = net.dq(net.q(x, 0.1), 0.1)
+        x = net.dq(net.q(net.conv(x, 0.1, (4, 4, 1, 1)), 0.1), 0.1)
+    error = refused(net.model(net.q(x, 0.2)))
+    assert len(error.nodes) == 5 and str(error).count("CumSum") == 1
+    assert "CumSum, 5 nodes ('sum0', 'sum1', 'sum2', ...): no such operator on the accelerator" in str(error)
+
+
+def test_reasons_that_differ_by_names_alone_are_one():
+    net = Net()
+    x = net.dq(net.input((1, 4, 6, 6)), 0.1)
+    for index in range(2):
+        weights = net.const(net.rng.normal(0, 1, (4, 4, 1, 1)), np.float32)
+        x = net.dq(net.q(net.node("Conv", [x, weights], name=f"conv{index}"), 0.1), 0.1)
+    assert "Conv, 2 nodes ('conv0', 'conv1'): its weights 'const" in str(refused(net.model(net.q(x, 0.2))))
+
+
+def test_what_only_reads_a_refused_result_is_no_cause():
+    error = refused(float_net())
+    assert [node.name for node in error.nodes if not node.follows] == ["conv0"]
+    assert "'conv0'" in str(error) and "'relu0'" not in str(error) and "'conv1'" not in str(error)
+    assert "and 3 nodes that read what these compute" in str(error)

@@ -94,3 +94,14 @@ def test_more_than_the_accelerator_adds_is_refused(size):
     said = f"it adds {size[0] * size[1]} elements; the accelerator adds 16384 at most, in windows of at most 255 by 255"
     with pytest.raises(UnsupportedModel, match=said):
         import_model(model_of("ReduceSum", (1, 1, *size), [2, 3], (9.0, 0)))
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("op", [*EXTREMES, *SUMS])
+def test_a_table_may_follow_axes_of_one_element(op, keepdims):
+    net = Net(opset=17)
+    x = net.dq(net.input((1, 4, 1, 5)), 0.031, 7)
+    axes = [net.const([2], np.int64)] if op == "ReduceSum" else []
+    given = {} if axes else {"axes": [2]}
+    y = net.node("Sigmoid", [net.node(op, [x, *axes], keepdims=keepdims, **given)])
+    assert "table" in kinds(check_model(net.model(net.q(y, 0.01))))
