@@ -27,7 +27,7 @@ nest netlist next no normalise not now object of on open options origin other ou
 partition past pending periodic permute picture piece pipeline pixel pointwise poisson pool prepare priority private
 problem process product progress quantise read real realign recipe recovery reduce refuse register registry release
 remedies
-repeated report reset reshape robin role round rule runtime sample schema scope search sequence serve served serving
+repeat report reset reshape resize robin role round rule runtime sample schema scope search sequence serve served serving
 sets setup shortest side signature simulate simulators sink situation slave slice sliding slope snapshot softmax space
 started state status stop storage store strided structure surroundings synchronised table taking terminal text timeout
 together tolerant toolchain top trace traffic tree turns uncut unsupported until urgent usage use value variation

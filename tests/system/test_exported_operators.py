@@ -46,6 +46,8 @@ CASES: dict[str, Case] = {
     "largest of three": lambda net, x: net.node("Max", [_split(net, x, 1, number, 8, 8, 8) for number in range(3)]),
     "zero channels behind": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 0, 0, 0, 24, 0, 0])]),
     "a mirror around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="reflect"),
+    "nearest pixels": lambda net, x: net.node("Resize", [x, "", net.const([1, 1, 2, 3], "float32")], mode="nearest"),
+    "nearest pixels of fewer": lambda net, x: net.node("Resize", [x, "", net.const([1, 1, 0.7, 1.5], "float32")]),
     "edges around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="edge"),
 }
 SUMS: dict[str, Case] = {

@@ -21,7 +21,14 @@ from sim.host import session
 MOVES = (
     "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "DepthToSpace", "SpaceToDepth", "Identity", "Dropout",
 )  # fmt: skip
-_EXTENTS = ("Pad", "Slice", "Split", "Gather")  #: they choose elements or add some, and change no value
+_EXTENTS = (
+    "Pad",
+    "Slice",
+    "Split",
+    "Gather",
+    "Resize",
+    "Upsample",
+)  #: they choose elements or add some, and change no value
 _UNARY = (
     "Abs", "Celu", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log",
     "Mish", "Neg", "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
