@@ -28,6 +28,10 @@ def _split(net: Net, x: str, axis: int, number: int, *sizes: int) -> str:
     return net.nodes[-1].output[number]
 
 
+def _transposed(net: Net, x: str, weights: tuple[int, ...], **attributes) -> str:
+    return net.node("ConvTranspose", [x, net.weights(weights, 1)[0]], **attributes)
+
+
 CASES: dict[str, Case] = {
     "split of channels": lambda net, x: _split(net, x, 1, 1, 12, 12),
     "split of odd channels": lambda net, x: _split(net, x, 1, 1, 5, 13, 6),
@@ -55,6 +59,13 @@ SUMS: dict[str, Case] = {
     "sum of channels": lambda net, x: net.node("ReduceSum", [x, *_ints(net, [1])]),
     "slopes of channels": lambda net, x: net.node(
         "PRelu", [x, net.const(net.rng.normal(0, 0.4, (24, 1, 1)), "float32")]
+    ),
+    "transposed convolution": lambda net, x: _transposed(net, x, (24, 6, 2, 2), strides=[2, 2]),
+    "transposed convolution of wide channels": lambda net, x: _transposed(
+        net, x, (24, 40, 3, 3), strides=[2, 2], pads=[1] * 4, output_padding=[1, 1]
+    ),
+    "transposed convolution of each channel": lambda net, x: _transposed(
+        net, x, (24, 1, 4, 4), strides=[2, 2], pads=[1] * 4, group=24
     ),
     "mean of rows": lambda net, x: net.node("ReduceMean", [x], axes=[2]),
     "mean of everything": lambda net, x: net.node("ReduceMean", [x]),
