@@ -78,6 +78,27 @@ class Permute(Operation):
 
 
 @dataclass
+class Repeat(Operation):
+    """``numpy.repeat`` along every physical axis: each index comes ``factors[axis]`` times, one after the other."""
+
+    factors: tuple[int, ...]
+    rule: ClassVar[GoldenRule] = GoldenRule.EXACT
+
+    def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
+        shape = inputs[0].shape
+        if len(self.factors) != len(shape) or min(self.factors) < 1:
+            yield f"{self.factors} do not repeat {shape}"
+        elif output.shape != tuple(size * factor for size, factor in zip(shape, self.factors, strict=True)):
+            yield f"output {output.shape} is not {shape} by {self.factors}"
+
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
+        value = inputs[0].shaped
+        for axis, factor in enumerate(self.factors):
+            value = value.repeat(factor, axis)
+        return value
+
+
+@dataclass
 class Reshape(Operation):
     """Same bytes, other shape; costs nothing."""
 

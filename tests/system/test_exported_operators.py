@@ -28,6 +28,10 @@ def _split(net: Net, x: str, axis: int, number: int, *sizes: int) -> str:
     return net.nodes[-1].output[number]
 
 
+def _transposed(net: Net, x: str, weights: tuple[int, ...], **attributes) -> str:
+    return net.node("ConvTranspose", [x, net.weights(weights, 1)[0]], **attributes)
+
+
 CASES: dict[str, Case] = {
     "split of channels": lambda net, x: _split(net, x, 1, 1, 12, 12),
     "split of odd channels": lambda net, x: _split(net, x, 1, 1, 5, 13, 6),
@@ -46,6 +50,8 @@ CASES: dict[str, Case] = {
     "largest of three": lambda net, x: net.node("Max", [_split(net, x, 1, number, 8, 8, 8) for number in range(3)]),
     "zero channels behind": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 0, 0, 0, 24, 0, 0])]),
     "a mirror around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="reflect"),
+    "nearest pixels": lambda net, x: net.node("Resize", [x, "", net.const([1, 1, 2, 3], "float32")], mode="nearest"),
+    "nearest pixels of fewer": lambda net, x: net.node("Resize", [x, "", net.const([1, 1, 0.7, 1.5], "float32")]),
     "edges around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="edge"),
 }
 SUMS: dict[str, Case] = {
@@ -53,6 +59,13 @@ SUMS: dict[str, Case] = {
     "sum of channels": lambda net, x: net.node("ReduceSum", [x, *_ints(net, [1])]),
     "slopes of channels": lambda net, x: net.node(
         "PRelu", [x, net.const(net.rng.normal(0, 0.4, (24, 1, 1)), "float32")]
+    ),
+    "transposed convolution": lambda net, x: _transposed(net, x, (24, 6, 2, 2), strides=[2, 2]),
+    "transposed convolution of wide channels": lambda net, x: _transposed(
+        net, x, (24, 40, 3, 3), strides=[2, 2], pads=[1] * 4, output_padding=[1, 1]
+    ),
+    "transposed convolution of each channel": lambda net, x: _transposed(
+        net, x, (24, 1, 4, 4), strides=[2, 2], pads=[1] * 4, group=24
     ),
     "mean of rows": lambda net, x: net.node("ReduceMean", [x], axes=[2]),
     "mean of everything": lambda net, x: net.node("ReduceMean", [x]),

@@ -97,12 +97,14 @@ class Accumulated(Pending):
         """Return how many output channels there are."""
         return self.weights.shape[0]
 
+    @property
+    def integer_bias(self) -> npt.NDArray[np.int32]:
+        """Return the bias of each channel as an integer of the sums, as near as there is one."""
+        bias = self.bias + np.rint(self.real_bias / self.scale.astype(np.float64)).astype(np.int64)
+        return np.broadcast_to(np.clip(bias, _INT32.min, _INT32.max), self.channels).astype(np.int32)
+
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Conv``."""
-        bias = self.bias + np.rint(self.real_bias / self.scale.astype(np.float64)).astype(np.int64)
-        bias = np.broadcast_to(bias, self.channels)
-        if bias.min(initial=0) < _INT32.min or bias.max(initial=0) > _INT32.max:
-            bias = np.clip(bias, _INT32.min, _INT32.max)
         shape = self.base_shape
         pads, x, weights = self.window.pads, self.x, self.weights
         if self.matrix:
@@ -122,7 +124,7 @@ class Accumulated(Pending):
             Conv(
                 self.node, [source], made.tensor,
                 weights=np.ascontiguousarray(weights), weight_zero_point=self.weight_zero_point,
-                bias=bias.astype(np.int32),
+                bias=self.integer_bias,
                 requantise=requantise(self.scale, target, self.low, self.high),
                 strides=self.window.strides, pads=pads, dilations=self.window.dilations, groups=self.groups,
             )

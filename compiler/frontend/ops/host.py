@@ -17,7 +17,7 @@ from compiler.frontend.draft import Draft, Pending, Value, operator
 from compiler.frontend.problems import NodeProblem, Unsupported, first_line
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real, TensorLayout
-from compiler.ir import Concat, Host, Pad, Permute, Reshape, Slice, Tensor
+from compiler.ir import Concat, Host, Pad, Permute, Repeat, Reshape, Slice, Tensor
 from sim.host import session
 
 _ONNX = "onnx/"  # prefix of ONNX names in a host model, which keeps them apart from names of tensors in memory
@@ -134,7 +134,7 @@ def _begin(draft: Draft, roots: tuple[str, ...]) -> tuple[tuple[str, ...], list[
     for root in roots:
         while not draft.graph.tensors[root].onnx_name:
             op = draft.graph.producer(root)
-            if not isinstance(op, Permute | Reshape | Pad | Slice | Concat):
+            if not isinstance(op, Permute | Reshape | Pad | Slice | Concat | Repeat):
                 raise Unsupported("it reads data that is in ONNX in another form; the CPU cannot take it over here")
             root = next(name for name in op.inputs if draft.graph.tensors[name].data is None)
         read.append(root)

@@ -21,7 +21,8 @@ from sim.host import session
 MOVES = (
     "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "DepthToSpace", "SpaceToDepth", "Identity", "Dropout",
 )  # fmt: skip
-_EXTENTS = ("Pad", "Slice", "Split", "Gather")  #: they choose elements or add some, and change no value
+#: They choose elements or add some, and change no value.
+_EXTENTS = ("Pad", "Slice", "Split", "Gather", "Resize", "Upsample")
 #: They change no value of axes with one element, and only over such ones does a table follow them.
 _REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 _UNARY = (

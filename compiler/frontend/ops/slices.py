@@ -5,11 +5,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Value, attributes, operator
 from compiler.frontend.ops.move import own_axes
 from compiler.frontend.problems import Unsupported
+from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Quant, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Slice
 
@@ -27,7 +29,7 @@ class _Stretch:
 @operator("Gather")
 def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return one index along an axis, such as the class token of an encoder."""
-    value, indices = _stored_value(draft, node), draft.constant(node, 1, "indices")
+    value, indices = stored_value(draft, node), draft.constant(node, 1, "indices")
     assert indices is not None
     if indices.size != 1:
         raise Unsupported(f"{indices.size} indices; the accelerator takes one")
@@ -41,7 +43,7 @@ def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 @operator("Slice")
 def slice_(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return stretches of one axis or several."""
-    value = _stored_value(draft, node)
+    value = stored_value(draft, node)
     shape, wanted = list(value.shape), []
     for axis, start, end, step in _bounds(draft, node, len(shape)):
         if step < 1:
@@ -72,7 +74,7 @@ def _bounds(draft: Draft, node: onnx.NodeProto, rank: int) -> list[tuple[int, in
 @operator("Split")
 def split(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return parts of one axis, one after the other."""
-    value = _stored_value(draft, node)
+    value = stored_value(draft, node)
     axis = attributes(node).get("axis", 0) % len(value.shape)
     sizes = _sizes(draft, node, value.shape[axis])
     whole, first, parts = _Whole(draft, node, value), 0, list[Value]()
@@ -98,10 +100,22 @@ def _sizes(draft: Draft, node: onnx.NodeProto, extent: int) -> list[int]:
     return sizes
 
 
-def _stored_value(draft: Draft, node: onnx.NodeProto) -> Real | Quant:
+def stored_value(draft: Draft, node: onnx.NodeProto) -> Real | Quant:
     """Return what ``node`` takes elements of: an 8-bit tensor, or a view of one."""
     value = draft.value(node.input[0])
     return value if isinstance(value, Real | Quant) else draft.real(node.input[0])
+
+
+def named(draft: Draft, node: onnx.NodeProto, value: Real | Quant, quant: Quant, params: Quantisation) -> Quant:
+    """Return ``quant``, whose bytes ``node`` gives for ``value``, as the 8-bit ONNX tensor that it is, if there is
+    one."""
+    name = node.output[0] if isinstance(value, Quant) else _stored_as(draft, node.output[0], params)
+    held = draft.graph.tensors[quant.tensor]
+    if name and not held.onnx_name and quant.layout.view == quant.shape:
+        held.onnx_name, held.view, held.perm = name, quant.layout.view, quant.layout.perm
+        elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(quant.dtype))
+        draft.source.signatures.setdefault(name, Signature(elem_type, quant.shape))
+    return quant
 
 
 class _Whole:

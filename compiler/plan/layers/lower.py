@@ -204,6 +204,16 @@ def _slice(graph: ir.Graph, op: ir.Slice, params: SocParams) -> list[Layer]:
     return [MoveLayer(op, op.inputs, op.output, "slice", [copy])]
 
 
+@lowers(ir.Repeat)
+def _repeat(graph: ir.Graph, op: ir.Repeat, params: SocParams) -> list[Layer]:
+    """One copy, which reads what it repeats from the same place."""
+    dims, taken, pitch = list[tuple[int, int, int]](), 1, 1
+    for size, factor in zip(reversed(graph.tensors[op.inputs[0]].shape), reversed(op.factors), strict=True):
+        dims += [(factor, 0, pitch), (size, taken, factor * pitch)]
+        taken, pitch = taken * size, pitch * size * factor
+    return [MoveLayer(op, op.inputs, op.output, "repeat", [StridedCopy(op.inputs[0], 0, dims[::-1])])]
+
+
 @lowers(ir.Permute)
 def _permute(graph: ir.Graph, op: ir.Permute, params: SocParams) -> list[Layer]:
     shuffled = _shuffle(graph, op, params)

@@ -14,7 +14,7 @@ from compiler.plan.layers.layer import ConvLayer, Layer
 from compiler.plan.layers.origin import Origin, origin
 from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.memory.pixel_pitch import padded_pitches
-from compiler.plan.regions.layer_order import Chain, Edges, LayerOrder
+from compiler.plan.regions.layer_order import Chain, LayerOrder
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
@@ -47,7 +47,6 @@ class BufferSharing:
         an operand's place."""
         self._graph, self._steps, self.order = graph, steps, order or Chain()
         self._layers = flattened(steps)
-        self._nested = isinstance(self.order, Edges)
         self.roots = graph.roots()
         self.inside: dict[str, tuple[str, Origin]] = {}
         self.buffers = self._by_root()
@@ -116,10 +115,10 @@ class BufferSharing:
         return user.strided or (isinstance(user.op, ir.Slice) and user.output in self.inside)
 
     def _joins(self, user: Layer) -> bool:
-        """Return whether ``user`` can read and write parts of a concatenation. In a placed model also one that is
-        itself in place: its operands are then made where both belong."""
-        nested = self._nested and isinstance(user.op, ir.Concat)
-        return self._with_gaps(user) or (nested and all(name in self.inside for name in user.inputs))
+        """Return whether ``user`` can read and write parts of a concatenation. One that is itself in place can: its
+        operands are made where both belong."""
+        nested = isinstance(user.op, ir.Concat) and all(name in self.inside for name in user.inputs)
+        return nested or self._with_gaps(user)
 
     def _hold(self, outer: SharedBuffer, inner: SharedBuffer) -> None:
         """The bytes of ``inner`` are some of ``outer``'s."""
