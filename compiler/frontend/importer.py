@@ -15,6 +15,7 @@ import onnx
 
 from compiler.frontend import inputs
 from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
+from compiler.frontend.joined_tables import join_tables
 from compiler.frontend.ops import host, move, written_norm
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
 from compiler.frontend.source import OnnxSource, free_name
@@ -141,6 +142,7 @@ def imported(source: OnnxSource, fallback: bool) -> Graph:
         raise UnsupportedModel(source.name, nodes, advice(source.model, fallback))
     graph = found.draft.graph
     merge_permutes(graph)
+    join_tables(graph)
     _prune(graph)
     return graph
 
