@@ -17,6 +17,7 @@ import onnx
 from compiler.frontend import inputs
 from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
 from compiler.frontend.float_ends import ends_of
+from compiler.frontend.joined_tables import join_tables
 from compiler.frontend.ops import host, move, written_norm
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
 from compiler.frontend.source import OnnxSource, free_name
@@ -162,6 +163,7 @@ def imported(source: OnnxSource, fallback: bool) -> Graph:
         raise UnsupportedModel(source.name, nodes, advice(source.model, tried))
     graph = found.draft.graph
     merge_permutes(graph)
+    join_tables(graph)
     _prune(graph)
     return graph
 

@@ -13,7 +13,7 @@ import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, operator
 from compiler.frontend.problems import Unsupported, first_line
-from compiler.frontend.source import Signature
+from compiler.frontend.source import OnnxSource, Signature
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Table
 from sim.host import session
@@ -53,15 +53,16 @@ def identity(x: Real, node: str) -> Pointwise:
 def tabulated(draft: Draft, x: Real, node: str, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
     """Return the 8-bit ONNX tensor ``name``, a function of ``x``, in x's layout."""
     quant = draft.dense(x.quant)
-    table = _evaluate(draft, x.name, quant.dtype, name)
+    table = evaluated(draft.source, x.name, quant.dtype, name)
     made = draft.new_tensor(name, shape, quant.layout, target)
     draft.graph.tensors[made.tensor].shape = draft.graph.tensors[quant.tensor].shape
     draft.add(Table(node, [quant.tensor], made.tensor, table=table))
     return made
 
 
-def _evaluate(draft: Draft, begin: str, dtype: str, end: str) -> npt.NDArray[np.uint8]:
-    source = draft.source
+def evaluated(source: OnnxSource, begin: str, dtype: str, end: str) -> npt.NDArray[np.uint8]:
+    """Return the table of the nodes that compute 8-bit ONNX tensor ``end`` from ``begin``, which is of ``dtype``. Nodes
+    that only move elements are passed over. Raises :class:`Unsupported` where onnxruntime cannot evaluate them."""
     alias: dict[str, str] = {}
     nodes = []
     for original in source.between([end], [begin]):

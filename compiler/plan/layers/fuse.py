@@ -106,7 +106,8 @@ def _with_table(maker: ConvLayer | EltwiseLayer | ProductLayer, table: ir.Table)
     else:
         made = replace(maker, requantise=_behind(maker.requantise, table))
     whole = replace(maker.op, nodes=[*maker.op.nodes, *table.nodes])
-    return replace(made, op=whole, output=table.output, kind=f"{maker.kind}+table")
+    kind = maker.kind if maker.kind.endswith("table") else f"{maker.kind}+table"
+    return replace(made, op=whole, output=table.output, kind=kind)
 
 
 def _behind(how: ir.Requantisation, table: ir.Table) -> ir.Requantisation:

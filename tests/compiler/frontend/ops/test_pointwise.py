@@ -44,13 +44,6 @@ def test_chain_with_scalar_constants(extra_axes):
     assert kinds(check_model(net.model(net.q(net.node("Mul", [x, scaled]), 0.04, 3)))) == ["table"]
 
 
-def test_silu_with_a_quantised_gate_is_two_operators():
-    net = Net()
-    x = net.dq(net.input(ALL_VALUES), 0.047, 5)
-    gate = net.dq(net.q(net.node("Sigmoid", [x]), 1 / 256, -128), 1 / 256, -128)
-    assert kinds(check_model(net.model(net.q(net.node("Mul", [x, gate]), 0.04, 3)))) == ["table", "eltwise"]
-
-
 @pytest.mark.parametrize(("op", "attributes"), [("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"alpha": 0.1})])
 def test_qoperator(op, attributes):
     net = Net()
