@@ -26,6 +26,11 @@ def quantise(model: onnx.ModelProto, feeds: Iterable[Feed], path: Path) -> None:
         onnx.save(quantised, path)
 
 
+def quantise_as_users_do(model: onnx.ModelProto, feeds: Iterable[Feed], path: Path) -> None:
+    """Write what ``caesura quantise`` makes of a float model: preprocessed by onnxruntime first, no scales shared."""
+    quantiser.quantise(quantiser.prepared(model), feeds, path)
+
+
 def _concats_of_rectified(model: onnx.ModelProto) -> list[str]:
     """Names of the Concat nodes with Relu before every input: all their ranges begin at 0, so zero points are equal and
     a larger scale keeps the rectifier, which quantisation moves into the lower limit of int8."""

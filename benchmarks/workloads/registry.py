@@ -1,4 +1,4 @@
-"""Workloads by name: whole networks, branchy ones, encoders, matrix multiplications, single convolutions."""
+"""Workloads by name: networks (branchy, exported ones too), encoders, matrix multiplications, single convolutions."""
 
 import difflib
 from collections.abc import Callable
@@ -11,10 +11,11 @@ import onnxruntime
 from benchmarks.workloads import attention, branchy, conv, encoders, gemm, networks, published, qdq, tables
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.export import float_model
+from benchmarks.workloads.exported import networks as exported
 from benchmarks.workloads.images import image
 from benchmarks.workloads.inception_v3 import inception_v3
 from benchmarks.workloads.layers import Network
-from benchmarks.workloads.quantise import quantise
+from benchmarks.workloads.quantise import quantise, quantise_as_users_do
 
 VERSION = 2  #: of all generators; raise it when what one of them generates for the same parameters changes
 SEED = 2024
@@ -65,6 +66,7 @@ def names() -> list[str]:
         *NETWORKS,
         *branchy.NETWORKS,
         *LOAD_NETWORKS,
+        *exported.NETWORKS,
         *encoders.ENCODERS,
         *(product.name for product in tables.GEMMS),
         *(case.conv.name for case in cases),
@@ -79,6 +81,8 @@ def workload(name: str) -> Path:
         return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_network(subject, path))
     if isinstance(subject, encoders.Encoder):
         return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_encoder(subject, path))
+    if isinstance(subject, exported.Exported):
+        return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_exported(subject, path))
     return cached(name, parameters, lambda path: onnx.save(_layer_model(subject), path))
 
 
@@ -90,6 +94,8 @@ def inputs(name: str, index: int = 0) -> Inputs:
         return {subject.input: image(subject.in_shape, (SEED, 1, index))}
     if isinstance(subject, encoders.Encoder):
         return {**encoders.inputs(subject, (SEED, 1, index))}
+    if isinstance(subject, exported.Exported):
+        return {**subject.inputs((SEED, 1, index))}
     if isinstance(subject, attention.Attention):
         return {**attention.inputs(subject, (SEED, 1, index))}
     return {qdq.INPUT: qdq.activations(subject.in_shape, (SEED, 1, index))}
@@ -107,13 +113,23 @@ def write_encoder(encoder: encoders.Encoder, path: Path) -> None:
     quantise(encoders.float_model(encoder, SEED), feeds, path)
 
 
-def _find(name: str) -> Network | encoders.Encoder | attention.Attention | gemm.Gemm | conv.ConvShape:
+def write_exported(network: exported.Exported, path: Path) -> None:
+    """Generate the weights of an exported network, quantise it as users do, and write it to ``path``."""
+    feeds = [network.inputs((SEED, 0, index)) for index in range(CALIBRATION_IMAGES)]
+    quantise_as_users_do(network.float_model(SEED), feeds, path)
+
+
+def _find(
+    name: str,
+) -> Network | exported.Exported | encoders.Encoder | attention.Attention | gemm.Gemm | conv.ConvShape:
     if name in NETWORKS:
         return NETWORKS[name]()
     if name in branchy.NETWORKS:
         return branchy.NETWORKS[name]()
     if name in LOAD_NETWORKS:
         return LOAD_NETWORKS[name]()
+    if name in exported.NETWORKS:
+        return exported.NETWORKS[name]
     layer = encoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
     if layer is None:
         raise UnknownWorkload(_unknown(name))
@@ -136,7 +152,7 @@ def _unknown(name: str) -> str:
     hint = (
         f"did you mean {' or '.join(near)}"
         if near
-        else f"networks are {', '.join([*NETWORKS, *branchy.NETWORKS, *LOAD_NETWORKS])}"
+        else f"networks are {', '.join([*NETWORKS, *branchy.NETWORKS, *LOAD_NETWORKS, *exported.NETWORKS])}"
     )
     return (
         f"no workload {name!r}; {hint}; "

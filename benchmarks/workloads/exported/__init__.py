@@ -1,0 +1,1 @@
+"""Networks as PyTorch exports them, each with its published sizes."""
