@@ -9,6 +9,7 @@ import math
 from typing import NamedTuple
 
 from compiler import ir
+from compiler.plan.layers.channel_packing import interleaved, pe_channels
 from compiler.plan.layers.layer import (
     ConvLayer,
     EltwiseLayer,
@@ -79,6 +80,8 @@ def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[Ma
     for tile in layer.tiles:
         if layer.depthwise:
             blocks = kh * -(-kw // params.depthwise_taps)
+        elif layer.pe_channels:
+            blocks = kh * kw * -(-layer.pe_channels // params.rows)
         elif tile.channels < params.rows:  # the columns of the kernel are folded into channels
             blocks = -(-kh * kw * tile.channels // params.rows)
         else:
@@ -116,8 +119,8 @@ def tiled_conv(
     steps, share = channel_tiles * tiles * chunks, pixels / (tiles * rows * cols)
     weight_bytes = g.block_count * params.rows * params.out_channels
     passes = -(-channel_tiles // max(1, min(channel_tiles, context.window // max(1, weight_bytes * chunks))))
-    # What the inner loop uses again is loaded once; depthwise channel tiles have no input in common.
-    again, shared = tiles * chunks * passes, tiling.pixels_outer and not layer.depthwise
+    # What the inner loop uses again is loaded once; channel tiles with channels of their own have no input in common.
+    again, shared = tiles * chunks * passes, tiling.pixels_outer and not layer.by_channels
     act_loads = again if shared and chunks <= 2 else steps, again if shared and chunks <= tiling.act_slots else steps
     once, held = channel_tiles * chunks, not tiling.pixels_outer
     weight_loads = once if held and chunks <= 2 else steps, once if held and chunks <= tiling.weight_slots else steps
@@ -134,13 +137,21 @@ def _act_words(
 ) -> tuple[float, float]:
     """Return the words of a load of activations into LV0, and into LV1."""
     word, runs = params.lv1_word, share * g.in_rows * g.in_cols
-    if layer.depthwise:
+    if layer.by_channels:
         channels = max(tile.channels for tile in layer.tiles)
-        return runs, runs * words_per_run(context.pitch, min(channels, word), word)
+        return runs * _pe_runs(layer, params), runs * words_per_run(context.pitch, channels, word)
     if tiling.fold:
         words = share * g.in_rows * tiling.cols * -(-g.pixel_words * params.rows // word)
         return words, share * g.lv1_bytes / word
     return share * g.lv0_bytes / word, max(share * g.lv1_bytes / word, runs * -(-g.pixel_bytes // word))
+
+
+def _pe_runs(layer: ConvLayer, params: SocParams) -> int:
+    """Return the words that go to LV0 for a pixel of a tile with channels of its own."""
+    if layer.depthwise or interleaved(layer, params):
+        return 1
+    parts = max(len(pe_channels(layer, tile, params)) for tile in layer.tiles)
+    return parts * -(-layer.pe_channels // params.lv1_word)
 
 
 def staged_together(pixels: int, depth: int, staging: int) -> bool:

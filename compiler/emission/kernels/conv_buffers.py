@@ -174,11 +174,11 @@ class ConvBuffers:
 
     def _stage_size(self, room: int, tiles: list[ChannelTile]) -> int:
         """Return the bytes of a buffer of the input, which should not exceed ``room``: of all the channels that the job
-        reads, if the channel tiles of a depthwise layer are the inner loop, else of those of a channel tile; and of
+        reads, if channel tiles with channels of their own are the inner loop, else of those of a channel tile; and of
         whole rows where these follow each other in DRAM, if tiles are narrower and there are rows to load while others
         are being read; else of a tile over the whole kernel; else of a chunk."""
         work, span = self._work, self._work.most_channels
-        if work.layer.depthwise and work.tiling.pixels_outer and len(tiles) > 1:
+        if work.layer.by_channels and work.tiling.pixels_outer and len(tiles) > 1:
             first, last = tiles[0], tiles[-1]
             self._together = first.first, last.first + last.channels - first.first
             if (size := self._whole_size(room, *self._together)) is not None:

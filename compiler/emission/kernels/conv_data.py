@@ -14,15 +14,17 @@ from hw.contract.params import SocParams
 
 
 def tile_weights(layer: ConvLayer, tile: ChannelTile) -> npt.NDArray:
-    """Return the weights of a channel tile: (outs, kh, kw, input channels); what other groups read is the zero
-    point."""
+    """Return the weights of a channel tile: (outs, kh, kw, input channels, in packed layers of the PE); what other
+    groups read is the zero point."""
     own = layer.weights[tile.out : tile.out + tile.outs]
     if layer.depthwise or layer.groups == 1:
         return own
     outs, kh, kw, depth = layer.weights.shape
-    full = np.full((tile.outs, kh, kw, tile.channels), layer.weight_zero_point, layer.weights.dtype)
+    full = np.full((tile.outs, kh, kw, layer.pe_channels or tile.channels), layer.weight_zero_point, own.dtype)
     for i in range(tile.outs):
         first = (tile.out + i) // (outs // layer.groups) * depth - tile.first
+        if layer.pe_channels:
+            first %= layer.pe_channels
         full[i, :, :, first : first + depth] = own[i]
     return full
 
@@ -40,7 +42,8 @@ def weight_blocks(layer: ConvLayer, weights: npt.NDArray, chunk: KernelChunk, fo
         lines = part.reshape(outs, kh * kw // taps, taps)
         lines = _pad(lines, 2, rows, zero)
     else:
-        part = part[..., chunk.channel : chunk.channel + chunk.channels]
+        if not layer.pe_channels:
+            part = part[..., chunk.channel : chunk.channel + chunk.channels]
         if fold:
             part = part.reshape(*part.shape[:2], -1)
         lines = _pad(part, part.ndim - 1, rows, zero)

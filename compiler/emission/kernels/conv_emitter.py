@@ -7,7 +7,7 @@ from compiler.emission.kernels.conv_constants import ConvConstants
 from compiler.emission.kernels.conv_data import ConvData, sum_block
 from compiler.emission.kernels.conv_work import Addend, ConvWork
 from compiler.emission.program import BufferFill, CopyLoop, JobProgram, Ring, Sem, Task, contiguous, copy_fields
-from compiler.plan.layers import ChannelTile, params_bytes
+from compiler.plan.layers import ChannelTile, PeChannels, interleaved, params_bytes, pe_channels
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import (
     WHOLE,
@@ -95,22 +95,24 @@ class ConvEmitter:
 
         def load0(held: BufferFill) -> list[Task]:
             lv1 = buffers.act1.holding(key, load1)
-            loads = self._load_act0(pixels, chunk, g, lv1.address, held.address * self.work.params.rows)
+            loads = self._load_act0(tile, pixels, chunk, g, lv1.address, held.address * self.work.params.rows)
             buffers.act1.read_by(lv1, *loads)
             return loads
 
         return buffers.act0.holding(key, load0)
 
     def _load_act0(
-        self, pixels: PixelTile, chunk: KernelChunk, g: TileGeometry, source: int, target: int
+        self, tile: ChannelTile, pixels: PixelTile, chunk: KernelChunk, g: TileGeometry, source: int, target: int
     ) -> list[Task]:
-        p = self.work.params
-        if self.work.layer.depthwise:
+        p, layer = self.work.params, self.work.layer
+        if layer.depthwise or interleaved(layer, p):
             copies = contiguous(source, target * p.pes, g.lv1_bytes)
             return self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, view=Lv0View.INTERLEAVED)
+        if layer.pe_channels:
+            return [self._load_pes(tile, one, g, source, target) for one in pe_channels(layer, tile, p)]
         if self.work.tiling.fold:
             # Neighbouring columns of a row are adjacent bytes in LV1: one run per output pixel takes them all.
-            run, step = chunk.cols * chunk.channels, self.work.layer.strides[1] * chunk.channels
+            run, step = chunk.cols * chunk.channels, layer.strides[1] * chunk.channels
             loops = [
                 CopyLoop(g.in_rows, g.in_cols * chunk.channels, g.row_words * p.rows),
                 CopyLoop(pixels.cols, step, g.pixel_words * p.rows),
@@ -119,6 +121,14 @@ class ConvEmitter:
         else:
             copies = contiguous(source, target, g.lv1_bytes)
         return self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << p.pes) - 1)
+
+    def _load_pes(self, tile: ChannelTile, pes: PeChannels, g: TileGeometry, source: int, target: int) -> Task:
+        """Load what some PEs read of every pixel."""
+        pixel, zero = g.pixel_words * self.work.params.rows, self.work.x.zero_byte
+        loops = [CopyLoop(g.in_rows * g.in_cols, g.pixel_bytes, pixel)]
+        read = 0, min(self.work.layer.pe_channels, tile.channels - pes.first)
+        fields = copy_fields(source + pes.first, target, loops, pixel, read, zero)
+        return self._job.emit(Op.LD0, fields | {"space": Lv0Space.ACT, "pe_mask": pes.mask})
 
     def _macs(self, g: TileGeometry, pixels: PixelTile, act: int, wgt: int, acc: int, accumulate: bool) -> list[Task]:
         layer, dtype = self.work.layer, self.work.layer.weights.dtype

@@ -1,6 +1,7 @@
 """What the back end executes: operators of the graph in the few forms that the units know; how engines share them."""
 
 from compiler.plan.layers import pools, slopes
+from compiler.plan.layers.channel_packing import PeChannels, interleaved, pe_channels
 from compiler.plan.layers.layer import (
     ChannelTile,
     ConvLayer,
@@ -28,7 +29,7 @@ from compiler.plan.layers.vec_params import (
 
 __all__ = [
     "PARAMS_SLOTS", "ChannelTile", "ConvLayer", "EltwiseLayer", "EngineShare", "HostLayer", "Layer", "LoadLayer",
-    "MatrixRows", "MaxLayer", "MoveLayer", "NormLayer", "PadLayer", "ProductLayer", "Share",
-    "SoftmaxLayer", "StridedCopy", "conv_params_bytes", "first_row", "imbalance", "own_rows",
-    "params_bytes", "pools", "slopes", "sum_params_bytes", "uniform_params", "vec_params",
+    "MatrixRows", "MaxLayer", "MoveLayer", "NormLayer", "PadLayer", "PeChannels", "ProductLayer", "Share",
+    "SoftmaxLayer", "StridedCopy", "conv_params_bytes", "first_row", "imbalance", "interleaved", "own_rows",
+    "params_bytes", "pe_channels", "pools", "slopes", "sum_params_bytes", "uniform_params", "vec_params",
 ]  # fmt: skip

@@ -101,6 +101,12 @@ class ConvLayer(Layer):
     dilations: tuple[int, int]
     flat: bool  #: one pixel in, one pixel out: images may be taken as a single row of pixels
     addition: Addition | None = None
+    pe_channels: int = 0  #: input channels that a PE reads of a tile, if groups are packed; 0: all PEs read all
+
+    @property
+    def by_channels(self) -> bool:
+        """Return whether a channel tile reads input channels of its own, which hardly another tile reads."""
+        return self.depthwise or self.pe_channels > 0
 
     @property
     def kernel(self) -> tuple[int, int]:

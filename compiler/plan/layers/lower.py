@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler import ir
+from compiler.plan.layers.channel_packing import packed_channels
 from compiler.plan.layers.layer import (
     ChannelTile,
     ConvLayer,
@@ -82,10 +83,12 @@ def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> list[Layer]:
         weights, dilations = _dilate_columns(weights, dilations[1], op.weight_zero_point), (dilations[0], 1)
     area = OutputArea(0, y[1], 0, y[2], op.bias.astype(np.int32), per_channel(op.requantise.scale, outs))
     tiles = channel_tiles(outs, op.groups, group_in, params, depthwise)
+    packed = 0 if depthwise else packed_channels(tiles, outs, op.groups, group_in, params)
     flat = weights.shape[1:3] == (1, 1) and op.strides == (1, 1) and not any(op.pads) and x[:3] == y[:3]
     layer = ConvLayer(
         op, op.inputs, op.output, "depthwise" if depthwise else "conv", weights, op.weight_zero_point, [area],
         op.requantise, depthwise, tiles, op.groups, op.strides, op.pads[:2], dilations, flat,
+        pe_channels=packed,
     )  # fmt: skip
     return [layer]
 

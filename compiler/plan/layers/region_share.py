@@ -76,8 +76,10 @@ def region_shares(
 
 
 def _by_window(layer: Layer) -> bool:
-    """Return whether each channel of the result comes from windows over one channel of the input."""
-    return isinstance(layer, MaxLayer) or (isinstance(layer, ConvLayer) and layer.depthwise)
+    """Return whether each tile of channels of the result comes from windows over the same channels of the input."""
+    if isinstance(layer, ConvLayer):
+        return layer.by_channels and all((tile.first, tile.channels) == (tile.out, tile.outs) for tile in layer.tiles)
+    return isinstance(layer, MaxLayer)
 
 
 def _wanted(layer: Layer) -> Share | None:

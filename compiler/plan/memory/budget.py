@@ -144,7 +144,7 @@ def _row_constants(layer: Layer, params: SocParams) -> int:
 
 def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:
     """Return the weights and parameters of one channel tile."""
-    depth = 1 if layer.depthwise else max(tile.channels for tile in layer.tiles)
+    depth = 1 if layer.depthwise else layer.pe_channels or max(tile.channels for tile in layer.tiles)
     lines = int(np.prod(layer.kernel)) * -(-depth // params.rows) * params.rows
     if layer.depthwise:
         lines *= params.rows

@@ -1,8 +1,9 @@
 """Pixels of tensors in LV2 at word boundaries, where that makes loading faster.
 
-A depthwise convolution loads the channels of one tile at a time: from every pixel a run as long as a word of LV2, or
-the few channels that are left. If the pitch of the pixels is not a multiple of the word, some of these runs lie in two
-words and take twice as long. Layers that load all channels of a pixel prefer pixels without gaps, which are one run.
+A depthwise or packed convolution loads the channels of one tile at a time: from every pixel a run as long as a word of
+LV2, or the few channels that are left. If the pitch of the pixels is not a multiple of the word, some of these runs lie
+in two words and take twice as long. Layers that load all channels of a pixel prefer pixels without gaps, which are one
+run.
 """
 
 import math
@@ -24,7 +25,8 @@ def words_per_run(pitch: int, channels: int, word: int) -> float:
 
 
 def padded_pitches(graph: ir.Graph, layers: Sequence[Layer], params: SocParams) -> dict[str, int]:
-    """Return pitches in bytes by tensor, for those that convolutions write and only depthwise ones read."""
+    """Return pitches in bytes by tensor, for those that convolutions write, and that are only read by such as take the
+    channels of a tile at a time."""
     word, pitches, flow = params.lv1_word, {}, layer_flow(graph, layers)
     for maker in layers:
         name, readers = maker.output, list(flow.successors(maker))
@@ -40,4 +42,4 @@ def padded_pitches(graph: ir.Graph, layers: Sequence[Layer], params: SocParams) 
 
 
 def _by_tiles(layer: Layer) -> bool:
-    return isinstance(layer, ConvLayer) and layer.depthwise and not layer.addition
+    return isinstance(layer, ConvLayer) and layer.by_channels and not layer.addition

@@ -90,9 +90,9 @@ def sized_tiling(
     """Return the tiling with the pixels, chunks and loops of ``given``, in which everything else follows; None if the
     memories cannot hold it, or no search would make such chunks."""
     channels, kw = max(tile.channels for tile in layer.tiles), layer.kernel[1]
-    depth = channels if layer.depthwise else given.chunk_channels
+    depth = channels if layer.by_channels else given.chunk_channels
     cut = _Cut(given.rows, given.cols, given.chunk_rows, given.chunk_cols, given.fold, depth)
-    whole = layer.depthwise or given.fold
+    whole = layer.by_channels or given.fold
     possible = (  # a chunk may be larger than the kernel: that of a longer length, which then is one chunk
         given.rows * given.cols <= params.lv0_acc_rows // 2
         and depth <= channels and (depth == channels or (not whole and depth % params.rows == 0))
@@ -129,7 +129,7 @@ def _tile_shapes(height: int, width: int, bank: int) -> Iterator[tuple[int, int]
 def _deepest(layer: ConvLayer, channels: int, cut: _Cut, params: SocParams) -> _Cut | None:
     """``cut`` with most input channels per chunk that fit the LV0 halves, balanced; None if not even one word does."""
     word = params.rows
-    whole = layer.depthwise or cut.fold
+    whole = layer.by_channels or cut.fold
 
     def fits(depth: int) -> bool:
         return _fits(layer, replace(cut, depth=depth), params)
@@ -154,7 +154,7 @@ def _tiling(
     word, rows, cols = params.lv1_word, cut.rows, cut.cols
     kh, kw = layer.kernel
     g = cut.geometry(layer, params)
-    chunks = -(-kh // cut.chunk_rows) * -(-kw // cut.chunk_cols) * (1 if layer.depthwise else -(-channels // cut.depth))
+    chunks = -(-kh // cut.chunk_rows) * -(-kw // cut.chunk_cols) * -(-channels // cut.depth)
     act_size = -(-g.lv1_bytes // word) * word
     weight_size = g.block_count * params.rows * params.out_channels
     groups = -(-min(params.out_channels, layer.weights.shape[0]) // params.vec_lanes)
@@ -170,7 +170,7 @@ def _tiling(
     if act_slots < 2 or weight_slots < 2:
         return None
     tiling = ConvTiling(
-        rows, cols, cut.chunk_rows, cut.chunk_cols, 1 if layer.depthwise else cut.depth, cut.fold, pixels_outer,
+        rows, cols, cut.chunk_rows, cut.chunk_cols, 1 if layer.by_channels else cut.depth, cut.fold, pixels_outer,
         act_size, weight_size, out_size, params_size, act_slots, weight_slots, group,
     )  # fmt: skip
     return estimate(layer, context, params, tiling, g, chunks), tiling
@@ -179,9 +179,9 @@ def _tiling(
 def _group(
     layer: ConvLayer, params: SocParams, chunks: int, weight_size: int, act_size: int, free: int
 ) -> int:  # fmt: skip
-    """Channel tiles of a depthwise layer whose constants go together: all, as long as three buffers for them leave LV1
-    room for four of activations."""
-    if not layer.depthwise or chunks > 1 or len(layer.areas) > 1:
+    """Channel tiles of a depthwise or packed layer whose constants go together: all, as long as three buffers for them
+    leave LV1 room for four of activations."""
+    if not layer.by_channels or chunks > 1 or len(layer.areas) > 1:
         return 1
     if (layer.weights == layer.weights[:1]).all():  # as in an average pool: alone, they need come from DRAM only once
         return 1
@@ -224,8 +224,8 @@ def estimate(
     vec = (channel_tiles * work.tiles * UNIT_START + work_cycles(work.vec)) * (2 if layer.addition else 1)
     all_weights = work.weight_bytes * chunks * channel_tiles
     dram = moved(all_weights, params)
-    if context.in_dram and layer.depthwise:
-        loads = _depthwise_loads(layer, context, params, tiling, g, work.share * work.tiles * chunks)
+    if context.in_dram and layer.by_channels:
+        loads = _own_loads(layer, context, params, tiling, g, work.share * work.tiles * chunks)
         dram += loads * context.engines
     elif context.in_dram:
         load = moved(work.share * g.lv1_bytes, params, 1)
@@ -234,7 +234,7 @@ def estimate(
     fetch = moved(instructions * INSN_BYTES, params)
     # Results of a single channel tile go to DRAM in short runs, each a burst of its own.
     stores = channel_tiles * work.pixels * SHORT_RUN if context.out_dram and not pixels_outer else 0
-    balance = _balance(layer, context, rows, cols) if layer.depthwise else 1.0
+    balance = _balance(layer, context, rows, cols) if layer.by_channels else 1.0
     units = [balance * unit for unit in (mac, ld0, ld1, vec)] + [dram, fetch, stores]
     start = 0.0
     if context.in_dram:
@@ -245,12 +245,12 @@ def estimate(
     return int(overlapped(units) + start * context.engines)
 
 
-def _depthwise_loads(
+def _own_loads(
     layer: ConvLayer, context: TilingContext, params: SocParams, tiling: ConvTiling, g: TileGeometry, tiles: float
 ) -> float:
-    """Return the cycles of DRAM for the input of a depthwise layer, which are ``tiles`` whole pixel tiles: of all
-    channels by one load if channel tiles are the inner loop and there is room, else of each in short runs."""
-    depth, channels = sum(tile.channels for tile in layer.tiles), max(tile.channels for tile in layer.tiles)
+    """Return the cycles of DRAM for the input of a depthwise or packed layer, which are ``tiles`` whole pixel tiles: of
+    all channels by one load if channel tiles are the inner loop and there is room, else of each in short runs."""
+    depth, channels = layer.groups * layer.weights.shape[3], max(tile.channels for tile in layer.tiles)
     together = tiling.pixels_outer and staged_together(g.in_rows * g.in_cols, depth, context.staging)
     start = moved(0, params, 1 if together else len(layer.tiles))
     return tiles * (start + tile_load_cycles(g.in_rows, g.in_cols, channels, depth, together, params))

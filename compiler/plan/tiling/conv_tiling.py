@@ -95,12 +95,14 @@ def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: b
             (tap_rows * row_words, 0, 1), (row_step * row_words, words), in_rows * row_words * r,
             in_rows * in_cols * chunk.channels,
         )  # fmt: skip
-    words = -(-chunk.channels // r)
+    # Packed groups: LV1 has all channels of the tile, LV0 of a PE those that it reads.
+    words = -(-(layer.pe_channels or chunk.channels) // r)
+    pixel_bytes = -(-chunk.channels // params.lv1_word) * params.lv1_word if layer.pe_channels else words * r
     row_words = in_cols * words
     return TileGeometry(
-        in_rows, in_cols, y_step, x_step, words * r, words, row_words, (chunk.rows, chunk.cols, words),
+        in_rows, in_cols, y_step, x_step, pixel_bytes, words, row_words, (chunk.rows, chunk.cols, words),
         (tap_rows * row_words, dw * words, 1), (row_step * row_words, col_step * words), in_rows * row_words * r,
-        in_rows * row_words * r,
+        in_rows * in_cols * pixel_bytes,
     )  # fmt: skip
 
 
@@ -158,7 +160,7 @@ class ConvTiling:
     def chunks(self, layer: ConvLayer, channels: int) -> list[KernelChunk]:
         """Return the parts of the kernel for a channel tile with ``channels`` input channels."""
         kh, kw = layer.kernel
-        depth = 1 if layer.depthwise else channels
+        depth = 1 if layer.by_channels else channels
         parts = []
         for c in range(0, depth, self.chunk_channels):
             for i in range(0, kh, self.chunk_rows):
@@ -166,7 +168,7 @@ class ConvTiling:
                     parts.append(
                         KernelChunk(
                             i, min(self.chunk_rows, kh - i), j, min(self.chunk_cols, kw - j),
-                            c, channels if layer.depthwise else min(self.chunk_channels, depth - c),
+                            c, channels if layer.by_channels else min(self.chunk_channels, depth - c),
                         )
                     )  # fmt: skip
         return parts

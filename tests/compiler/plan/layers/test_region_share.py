@@ -21,13 +21,17 @@ def layers():
     make.conv(x, 64, (1, 1), strides=(2, 2))
     make.conv(x, 64, groups=64)
     make.pool("max", x, (3, 3), (1, 1), (1, 1, 1, 1))
+    make.conv(x, 64, groups=8)
+    make.conv(x, 32, groups=8)
     make.output(make.eltwise("add", x, x))
-    names = ["flat", "kernel", "strided", "depthwise", "pool", "sum"]
+    names = ["flat", "kernel", "strided", "depthwise", "pool", "packed", "narrowing", "sum"]
     return dict(zip(names, lower(make.graph, preset("base")), strict=True))
 
 
 CASES = [
     ("kernel pool", [(0, 1)], [CHANNELS, CHANNELS]),
+    ("kernel packed", [(0, 1)], [CHANNELS, CHANNELS]),
+    ("kernel narrowing", [(0, 1)], None),  # packed too, but its engines read channels that another makes
     ("kernel flat", [(0, 1)], [ROWS, ROWS]),
     ("depthwise flat flat", [(0, 1), (1, 2)], [ROWS] * 3),
     ("kernel pool flat", [(0, 1), (1, 2)], None),  # the pool sees rows that another engine makes
