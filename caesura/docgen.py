@@ -175,8 +175,9 @@ def flat_page() -> str:
 
 _OPERATORS = (
     "What the front end takes of ONNX, between QuantizeLinear and DequantizeLinear (QDQ), or in the QOperator form "
-    "where that is listed. A result that is `equal` is so bit for bit; `1 LSB` differs by one in at most 0.1 % of "
-    "its elements, half-way cases aside (`compiler/golden.py`). [Add an operator](add-an-operator.md) says how one comes in."
+    "where that is listed. A result that is `equal` is so bit for bit; `1 LSB` differs by one in at most 0.1 % "
+    "of its elements, half-way cases aside (`compiler/golden.py`). [Add an operator](add-an-operator.md) says how one "
+    "comes in."
 )
 
 
