@@ -86,8 +86,9 @@ def _floats(path: Path, name: str, value: npt.NDArray) -> npt.NDArray[np.float32
 
 
 def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input]]:
-    """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already."""
-    from compiler import QuantisedForm, load, quantised_form
+    """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already, or
+    has recurrent nodes that no quantised model may have."""
+    from compiler import QuantisedForm, causes, load, quantised_form, recurrent_amid
 
     source = load(path, sizes=sizes)
     form = quantised_form(source.model)
@@ -95,6 +96,8 @@ def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, li
         raise UsageError(
             f"{path}: the model is quantised already ({form.value}); give the float model it was made from"
         )
+    if refused := recurrent_amid(source):
+        raise UsageError(f"{path}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
     return source.model, [_Input(name, list(sig.shape)) for name, sig in source.signatures.items()]
 
 

@@ -8,10 +8,12 @@ from .emission.program.semaphores import WAITS as WAITS
 from .frontend import float_ends as float_ends, import_model as import_model
 from .frontend.load import load as load, read_model as read_model
 from .frontend.operator_forms import OPERATOR_FORMS as OPERATOR_FORMS
+from .frontend.ops.recurrent import recurrent_amid as recurrent_amid
 from .frontend.problems import (
     OpenDimension as OpenDimension,
     QuantisedForm as QuantisedForm,
     UnsupportedModel as UnsupportedModel,
+    causes as causes,
     quantised_form as quantised_form,
 )
 from .frontend.refused import refusal_reasons as refusal_reasons

@@ -20,11 +20,12 @@ from compiler.frontend.ops import (
     pointwise,
     pool,
     quantise,
+    recurrent,
     reduce,
     rows,
     slices,
     slopes,
-)  # fmt: skip
+)
 from compiler.ir.graph import EIGHT_BIT
 
 _STORED = ", ".join(EIGHT_BIT)
@@ -141,5 +142,5 @@ OPERATOR_FORMS = (
         (rows.layer_normalization,), "last axis; also written out in single operators", "passes over rows",
         (ir.LayerNorm,),
     ),
-    OperatorForms((matmul.attention,), "none: refused, with a way out", "", (), types=""),
+    OperatorForms((matmul.attention, recurrent.recurrent), "none: refused, with a way out", "", (), types=""),
 )  # fmt: skip
