@@ -204,7 +204,7 @@ def test_limits_are_times_and_sizes(files):
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
-def test_recurrent_nodes_amid_the_network_are_refused_before_it_is_quantised(files, kind):
+def test_recurrent_nodes_amid_the_network_are_refused_before_it_is_quantised(files, kind, capsys):
     gates = {"LSTM": 4, "GRU": 3}[kind]
     for amid in (True, False):
         net = FloatNet()
@@ -218,3 +218,5 @@ def test_recurrent_nodes_amid_the_network_are_refused_before_it_is_quantised(fil
         else:
             quantise(files / "r.onnx", files / "data.npy", files / "q.onnx")
             assert [step.nodes for step in caesura.cpu_steps(caesura.compile(files / "q.onnx"))]
+            out = " ".join(capsys.readouterr().out.split())
+            assert "runs all of it but what the CPU does (" in out and "before the first 8-bit tensor" in out
