@@ -1,6 +1,7 @@
-"""Generates the reference pages, the C header and the register map in SystemRDL from the contract tables.
+"""Generates reference pages from the contract tables and from what the front end registers, the C header and the
+register map in SystemRDL.
 
-python -m caesura.docgen            write docs/isa.md, docs/registers.md, docs/jobs.md, docs/caesura.h ...
+python -m caesura.docgen            write docs/isa.md, docs/operators.md, docs/caesura.h ...
 python -m caesura.docgen --check    exit with 1 if any of them is not what the tables say
 """
 
@@ -172,11 +173,36 @@ def flat_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+_OPERATORS = (
+    "What the front end takes of ONNX, between QuantizeLinear and DequantizeLinear (QDQ), or in the QOperator form "
+    "where that is listed. A result that is `equal` is so bit for bit; `1 LSB` differs by one in at most 0.1 % "
+    "of its elements, half-way cases aside (`compiler/golden.py`). [Add an operator](add-an-operator.md) says how one "
+    "comes in."
+)
+
+
+def operators_page() -> str:
+    """Return the text of docs/operators.md."""
+    from compiler import OPERATOR_FORMS, float_ends, refusal_reasons  # loads onnx
+
+    lines = ["# Operators", "", _NOTE.format(source="compiler/frontend"), "", _OPERATORS, "", "## What runs", ""]
+    rows = (
+        (", ".join(row.operators), row.forms, row.types, row.becomes, row.contract) for row in OPERATOR_FORMS
+    )  # fmt: skip
+    lines += _table(("operators", "forms", "types", "becomes", "contract"), rows, "lllll")
+    lines += ["## What the CPU takes over", "", re.sub(r":(\w+):`", "`", _introduction(float_ends)), ""]
+    lines += ["## What is refused, and why", "", "An … stands for what the message says of the node.", ""]
+    for names, reasons in refusal_reasons().items():
+        lines += [f"### {', '.join(names) or 'Any operator'}", "", *(f"- {reason}" for reason in reasons), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "isa.md": isa_page,
     "registers.md": registers_page,
     "jobs.md": jobs_page,
     "flat-images.md": flat_page,
+    "operators.md": operators_page,
     "caesura.h": header_file,
     "caesura.rdl": rdl_file,
 }

@@ -52,8 +52,8 @@ class _Input:
 
 def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], None]) -> dict[str, Any]:
     """Write the 8-bit model to ``output``; return the number of samples, the signal to noise of each output in
-    decibels, and which nodes the accelerator refuses. ``told`` hears what goes on. Raises :class:`UsageError`,
-    :class:`InputError`, and what the frontend raises."""
+    decibels, which nodes the accelerator refuses, and if it refuses none, why the CPU runs what it does. ``told`` hears
+    what goes on. Raises :class:`UsageError`, :class:`InputError`, and what the frontend raises."""
     model, data = Path(asked.model), Path(asked.data)
     told(f"reading {model.name}")
     proto, ports = _float_model(model, asked.sizes)
@@ -86,8 +86,9 @@ def _floats(path: Path, name: str, value: npt.NDArray) -> npt.NDArray[np.float32
 
 
 def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input]]:
-    """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already."""
-    from compiler import QuantisedForm, load, quantised_form
+    """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already, or
+    has recurrent nodes that no quantised model may have."""
+    from compiler import QuantisedForm, causes, load, quantised_form, recurrent_amid
 
     source = load(path, sizes=sizes)
     form = quantised_form(source.model)
@@ -95,12 +96,15 @@ def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, li
         raise UsageError(
             f"{path}: the model is quantised already ({form.value}); give the float model it was made from"
         )
+    if refused := recurrent_amid(source):
+        raise UsageError(f"{path}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
     return source.model, [_Input(name, list(sig.shape)) for name, sig in source.signatures.items()]
 
 
 def _compared(proto: onnx.ModelProto, path: Path, feeds: list[dict], sizes: dict[str, int]) -> dict:
-    """Return how far outputs are from those of the float model, and which nodes the accelerator refuses."""
-    from compiler import UnsupportedModel, golden_outputs, import_model
+    """Return how far outputs are from those of the float model, which nodes the accelerator refuses, and why steps of
+    the CPU are such, if it refuses none."""
+    from compiler import Host, UnsupportedModel, golden_outputs, import_model
     from sim.host import session
 
     signal: dict[str, float] = {}
@@ -114,12 +118,13 @@ def _compared(proto: onnx.ModelProto, path: Path, feeds: list[dict], sizes: dict
             error = wanted.astype(np.float64) - got[name]
             noise[name] = noise.get(name, 0.0) + float(np.square(error).sum())
     ratios = {name: round(10 * np.log10(signal[name] / max(noise[name], 1e-30)), 2) for name in names if signal[name]}
+    refused: list[str] = []
+    on_cpu: list[str] = []
     try:
-        import_model(path, sizes=sizes)
-        refused: list[str] = []
+        on_cpu = [op.reason for op in import_model(path, sizes=sizes).ops if isinstance(op, Host)]
     except UnsupportedModel as error:
         refused = [str(node) for node in error.nodes]
-    return {"sqnr_db": ratios, "refused": refused}
+    return {"sqnr_db": ratios, "refused": refused, "on_cpu": on_cpu}
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,18 @@ from .emission.objects.desk import Desk as Desk
 from .emission.objects.object_store import ObjectStore as ObjectStore, compiler_digest as compiler_digest
 from .emission.objects.workers import cpus as cpus
 from .emission.program.semaphores import WAITS as WAITS
-from .frontend import import_model as import_model
+from .frontend import float_ends as float_ends, import_model as import_model
 from .frontend.load import load as load, read_model as read_model
+from .frontend.operator_forms import OPERATOR_FORMS as OPERATOR_FORMS
+from .frontend.ops.recurrent import recurrent_amid as recurrent_amid
 from .frontend.problems import (
     OpenDimension as OpenDimension,
     QuantisedForm as QuantisedForm,
     UnsupportedModel as UnsupportedModel,
+    causes as causes,
     quantised_form as quantised_form,
 )
+from .frontend.refused import refusal_reasons as refusal_reasons
 from .golden import golden_outputs as golden_outputs
 from .ir import (
     CompileError as CompileError,

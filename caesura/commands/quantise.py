@@ -50,5 +50,7 @@ def quantise(
             f"the accelerator cannot run {count} node{'s' if count > 1 else ''} of it, which caesura info "
             f"{output}{dims} lists: the CPU does with {command} --fallback --check"
         )
+    elif found["on_cpu"]:
+        say(f"the accelerator runs all of it but what the CPU does ({'; '.join(found['on_cpu'])}): {command} --check")
     else:
         say(f"the accelerator runs all of it: {command} --check")

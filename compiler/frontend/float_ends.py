@@ -30,8 +30,8 @@ def ends_of(source: OnnxSource) -> Mapping[str, str]:
     if quantised_form(source.model) is not QuantisedForm.STATIC:
         return {}
     nodes = _computed(source)
-    behind_reads = _reached(nodes, _reads_8bit, lambda node: node.input, lambda node: node.output)
-    before_stores = _reached(nodes[::-1], _stores_8bit, lambda node: node.output, lambda node: node.input)
+    behind_reads = reached(nodes, _reads_8bit, lambda node: node.input, lambda node: node.output)
+    before_stores = reached(nodes[::-1], _stores_8bit, lambda node: node.output, lambda node: node.input)
     tail = {node.name: TAIL for node in nodes if node.name not in before_stores}
     head = {node.name: HEAD for node in nodes if node.name not in behind_reads}
     amid = {node.op_type for node in nodes if node.name not in tail and node.name not in head}
@@ -61,7 +61,7 @@ def _is_qoperator(node: onnx.NodeProto) -> bool:
     return node.op_type.startswith("QLinear") or node.op_type == "QGemm"
 
 
-def _reached(
+def reached(
     nodes: Nodes, begins: Callable[[onnx.NodeProto], bool],
     near: Callable[[onnx.NodeProto], Iterable[str]], far: Callable[[onnx.NodeProto], Iterable[str]],
 ) -> set[str]:  # fmt: skip

@@ -14,7 +14,7 @@ import caesura
 from compiler import golden, reference
 from compiler.compile import compile_with_report
 from compiler.frontend import UnsupportedModel, import_model
-from compiler.ir import Graph
+from compiler.ir import CompileError, Graph
 from compiler.plan.options import ALL_LV2, Options
 from sim.backends import DEFAULT_BACKEND
 from sim.host import session
@@ -73,7 +73,12 @@ def agrees(seed: int, device: caesura.Device) -> None:
         assert wanted[name].dtype == golden_values[name].dtype
         np.testing.assert_array_equal(wanted[name], golden_values[name], err_msg=f"seed {seed}, output {name}")
     options = Options(order="source", lv2_limit=ALL_LV2, observe=seed % 5 == 0)
-    compiled = compile_with_report(model, TINY, options=options, jobs=1, cache=False)
+    try:
+        compiled = compile_with_report(model, TINY, options=options, jobs=1, cache=False)
+    except CompileError as refusal:  # of what has no room on the machine
+        assert any(repr(node.name) in str(refusal) for node in model.graph.node), (seed, refusal)
+        assert "internal error" not in str(refusal), (seed, refusal)
+        pytest.skip(str(refusal))
     found, _ = device.load(compiled.image).run(inputs)
     for name, value in wanted.items():
         np.testing.assert_array_equal(found[name], value, err_msg=f"seed {seed}, output {name}")

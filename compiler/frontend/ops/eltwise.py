@@ -82,6 +82,8 @@ class Combined(Pending):
                 data.size > 1 and len(layout.view) == 3 and layout.view[0] > 1
             ):
                 data = np.broadcast_to(data, layout.view)
+            elif data.size > 1 and len(layout.view) == 4:
+                data = np.broadcast_to(data, (layout.view[0], *data.shape[1:]))  # one row for each image
             return draft.new_constant(f"{name}:b", data.transpose(layout.perm), _parameters(self.b))
         b = self.b.quant
         shape = (1,) * (len(layout.view) - len(b.shape)) + b.shape
@@ -218,8 +220,8 @@ def _broadcasts(full: Shape, small: Shape) -> bool:
 
 def _over_rows(full: Shape, small: Shape) -> bool:
     """Return whether ``small`` is one row that is broadcast over all rows of four axes, as a mask of keys is over
-    scores."""
-    return len(full) == 4 and small[-1:] == full[-1:] and math.prod(small) == full[-1] > 1
+    scores of one image."""
+    return len(full) == 4 and full[0] == 1 and small[-1:] == full[-1:] and math.prod(small) == full[-1] > 1
 
 
 def _with_constant(

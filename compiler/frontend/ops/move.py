@@ -88,7 +88,8 @@ def cast(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 def _new_shape(draft: Draft, node: onnx.NodeProto, shape: Shape) -> Shape:
     given, like = attributes(node), np.broadcast_to(np.int8(0), shape)
     if node.op_type == "Flatten":
-        axis = given.get("axis", 1) % (len(shape) + 1)
+        axis = given.get("axis", 1)
+        axis += len(shape) * (axis < 0)
         return like.reshape(math.prod(shape[:axis]), -1).shape
     wanted = draft.constant(node, 1, "shape")
     if node.op_type == "Reshape":

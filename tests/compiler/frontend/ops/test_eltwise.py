@@ -196,3 +196,18 @@ def test_sum_of_two_is_an_addition():
 def test_more_than_two_tensors_are_not_added():
     with pytest.raises(UnsupportedModel, match="it adds 3 tensors; the accelerator adds two"):
         check_model(sandwich("Sum", [(SHAPE, 0.03, 0), (SHAPE, 0.04, 0), (SHAPE, 0.05, 0)], (0.05, 0)))
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul", "Max"])
+@pytest.mark.parametrize("shape", [(1, 6, 1, 1), (6, 1, 1), (1, 1, 1, 7), (7,), ()])
+def test_a_constant_for_several_images(op, shape):
+    net = Net()
+    x = net.dq(net.input((3, 6, 5, 7)), 0.03, 3)
+    check_model(net.model(net.q(net.node(op, [x, net.dq(net.const(net.array(shape)), 0.02, -5)]), 0.05)))
+
+
+def test_a_row_for_several_images_is_refused():
+    net = Net()
+    x, row = (net.dq(net.input(shape, name=name), 0.03) for name, shape in (("x", (3, 6, 5, 7)), ("row", (1, 1, 1, 7))))
+    with pytest.raises(UnsupportedModel, match=r"shape \(1, 1, 1, 7\) broadcast to \(3, 6, 5, 7\)"):
+        import_model(net.model(net.q(net.node("Add", [x, row]), 0.05)))

@@ -208,3 +208,10 @@ def test_blocks_of_pixels_and_channels(node, form):
     channels = graph.outputs[0].shape[1]
     y = net.q(net.conv(net.dq(stored, scale, 7), scale, (5, channels, 3, 3), pads=[1] * 4), 30.0)
     assert kinds(check_model(net.model(y), exact=True)).count("permute") == 1
+
+
+@pytest.mark.parametrize("axis", range(-4, 5))
+def test_flatten_at_any_axis(axis):
+    net = Net()
+    x = net.dq(net.input((1, 3, 4, 5)), 0.03, 2)
+    check_model(net.model(net.q(net.node("Flatten", [x], axis=axis), 0.03, 2)), exact=True)

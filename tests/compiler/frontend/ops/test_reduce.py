@@ -99,9 +99,7 @@ def test_more_than_the_accelerator_adds_is_refused(size):
 @pytest.mark.parametrize("keepdims", [0, 1])
 @pytest.mark.parametrize("op", [*EXTREMES, *SUMS])
 def test_a_table_may_follow_axes_of_one_element(op, keepdims):
-    net = Net(opset=17)
+    net = Net()
     x = net.dq(net.input((1, 4, 1, 5)), 0.031, 7)
-    axes = [net.const([2], np.int64)] if op == "ReduceSum" else []
-    given = {} if axes else {"axes": [2]}
-    y = net.node("Sigmoid", [net.node(op, [x, *axes], keepdims=keepdims, **given)])
+    y = net.node("Sigmoid", [reduced(net, op, x, [2], keepdims)])
     assert "table" in kinds(check_model(net.model(net.q(y, 0.01))))
