@@ -9,6 +9,7 @@ half to even; then, if there is a table, ``table[y & 0xff]``.
 """
 
 import enum
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -43,7 +44,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """Return the bytes."""
-        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     @property
     def nhwc(self) -> tuple[int, int, int, int]:

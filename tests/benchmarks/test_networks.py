@@ -1,7 +1,7 @@
 """``caesura bench networks``: small ones on the fast model of ``tiny``; refusals, steps on the CPU, wrong outputs."""
 
 import pickle
-from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -14,6 +14,9 @@ from caesura.views.progress import Progress
 from compiler import CompileError
 from compiler.frontend.problems import NodeProblem, UnsupportedModel
 from hw.contract.params import preset
+from sw.driver import JobResult, LoadedModel
+from sw.runtime import RunStats
+from sw.runtime.stats import StepOnCpu
 
 SMALL = "tcn_24"
 REFUSED = ColdCompilation(b"", 3.0, 100, "refused: 2 Resize (no such operator)")
@@ -49,7 +52,12 @@ def test_a_refused_network_says_by_which_operators(lab):
 
 def test_acceptance_and_the_slowest_compilation(lab):
     compiled = []
-    several = Networks((SMALL, "other"), (SMALL,), lambda *given: compiled.append(given[0]) or in_process(*given))
+
+    def compiling(name, params):
+        compiled.append(name)
+        return in_process(name, params)
+
+    several = Networks((SMALL, "other"), (SMALL,), compiling)
     value, _, detail = several.accepted(lab)
     assert (
         value == 1 and detail["refused"] == {"other": REFUSED.refused} and detail["explanation"].startswith("other: ")
@@ -75,12 +83,10 @@ def test_outputs_within_contracts_are_right(lab, monkeypatch):
 
 
 def test_the_machine_waits_for_steps_on_the_cpu():
-    jobs = [
-        SimpleNamespace(prologue_start=100, start=150, end=300),
-        SimpleNamespace(prologue_start=0, start=320, end=900),
-    ]
-    steps = [SimpleNamespace(begin=begin, end=end) for begin, end in ((10, 60), (305, 315), (950, 1000))]
-    assert waited(SimpleNamespace(cycles=800, jobs=jobs, on_cpu=steps)) == 800 + 50 + 50
+    times = [(100, 120, 150, 300), (0, 0, 320, 900)]  # of prologue, and of body
+    jobs = [JobResult(cast(LoadedModel, None), number, 0, *at, {}) for number, at in enumerate(times)]
+    steps = tuple(StepOnCpu((), "softmax", begin, end) for begin, end in ((10, 60), (305, 315), (950, 1000)))
+    assert waited(RunStats(800, 1200, 1, 0.5, [], jobs, 0, steps)) == 800 + 50 + 50
 
 
 def test_a_cold_compilation_is_ended_at_its_limit():

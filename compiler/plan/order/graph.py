@@ -115,6 +115,10 @@ class OrderGraph:
         """Return the operators that may come next when those of mask ``done`` have come."""
         return [i for i, before in enumerate(self.predecessors) if not (done >> i) & 1 and before & ~done == 0]
 
+    def opened(self, number: int, done: int) -> int:
+        """Return a mask of the operators that may come next because ``number`` has come, the last of mask ``done``."""
+        return sum(1 << i for i in members(self.successors[number]) if self.predecessors[i] & ~done == 0)
+
     def is_order(self, order: Iterable[int]) -> bool:
         """Return whether ``order`` names every operator once, each behind all that it reads."""
         done = 0

@@ -60,11 +60,12 @@ def least_peak_order(graph: OrderGraph, width: int = WIDTH) -> Order:
     so the answer is exact where no more exist, and good elsewhere. Of equals, critical paths go first."""
     paths = critical_paths(graph)
     level: dict[int, tuple[int, float, Order]] = {0: (0, 0.0, ())}  # by set: peak, late critical paths, order
+    state = {0: (sum(1 << number for number in graph.ready(0)), _alive(graph, 0))}  # by set: what is ready, bytes
     for position in range(len(graph)):
         following: dict[int, tuple[int, float, Order]] = {}
         for done, (peak, late, order) in level.items():
-            alive = _alive(graph, done)
-            for number in graph.ready(done):
+            ready, alive = state[done]
+            for number in members(ready):
                 node = graph.operators[number]
                 after = done | 1 << number
                 worst = max(peak, alive + node.out_bytes + node.param_bytes)
@@ -73,8 +74,23 @@ def least_peak_order(graph: OrderGraph, width: int = WIDTH) -> Order:
                     following[after] = found
         if len(following) > width:
             following = dict(sorted(following.items(), key=lambda item: item[1])[:width])
+        state = {done: _state_behind(graph, state, done, order[-1]) for done, (_, _, order) in following.items()}
         level = following
     return level[graph.everything][2]
+
+
+def _state_behind(graph: OrderGraph, states: dict[int, tuple[int, int]], done: int, last: int) -> tuple[int, int]:
+    """Return a mask of what is ready behind the set ``done``, and the bytes alive, from those before its ``last``."""
+    ready, alive = states[done ^ 1 << last]
+    if last in graph.kept or graph.successors[last]:
+        alive += graph.operators[last].out_bytes
+    for producer in members(graph.predecessors[last]):
+        if producer not in graph.kept and graph.successors[producer] & ~done == 0:
+            alive -= graph.operators[producer].out_bytes
+    for tensor in graph.held:
+        if not tensor.survives and last in tensor.readers and all((done >> reader) & 1 for reader in tensor.readers):
+            alive -= tensor.size
+    return ready ^ 1 << last | graph.opened(last, done), alive
 
 
 def _alive(graph: OrderGraph, done: int) -> int:

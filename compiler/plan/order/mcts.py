@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from compiler.plan.order.graph import Order, OrderGraph
+from compiler.plan.order.graph import Order, OrderGraph, members
 from compiler.plan.order.greedy import critical_paths
 
 EXPLORATION = 0.8  #: weight of a branch's uncertainty against its best order, whose value is 0 (worst seen) to 1 (best)
@@ -79,13 +79,15 @@ class TreeSearch:
         return max((number for number, branch in node.branches.items() if not branch.closed), key=bound)
 
     def _roll_out(self, done: int, order: list[int]) -> None:
+        next_ones = sum(1 << number for number in self._graph.ready(done))
         while len(order) < len(self._graph):
-            ready = self._graph.ready(done)
+            ready = list(members(next_ones))
             if self._rng.random() < GUIDED:
                 number = max(ready, key=lambda n: self._paths[n])
             else:
                 number = self._rng.choice(ready)
             done |= 1 << number
+            next_ones = next_ones ^ 1 << number | self._graph.opened(number, done)
             order.append(number)
 
     def _note(self, trail: list[TreeNode], cycles: float) -> None:

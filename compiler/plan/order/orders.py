@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from compiler.plan.order.graph import Order, OrderGraph
+from compiler.plan.order.graph import Order, OrderGraph, members
 
 DOWNSETS = 20_000  #: sets of operators that may have come first, of which counting keeps the numbers at most
 
@@ -88,12 +88,14 @@ def random_order(graph: OrderGraph, rng: random.Random, ways: Mapping[int, int] 
     """Return a random order. With ``ways`` (see :func:`completions`) all orders are equally likely; without, each
     operator is drawn from those that may come next."""
     done, order = 0, []
+    next_ones = sum(1 << number for number in graph.ready(0))
     for _ in range(len(graph)):
-        ready = graph.ready(done)
+        ready = list(members(next_ones))
         weights = None if ways is None else [ways[done | 1 << number] for number in ready]
         (number,) = rng.choices(ready, _in_float_range(weights)) if len(ready) > 1 else ready
         order.append(number)
         done |= 1 << number
+        next_ones = next_ones ^ 1 << number | graph.opened(number, done)
     return tuple(order)
 
 

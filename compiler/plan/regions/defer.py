@@ -1,6 +1,7 @@
 """Order of layers: a layer whose result is not needed yet waits, where that takes less memory."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from compiler import ir
 from compiler.plan.layers.flow import layer_flow
@@ -34,7 +35,7 @@ def _alive(graph: ir.Graph, layers: Sequence[Layer], roots: dict[str, str]) -> l
     last: dict[str, int] = {}
     for number, layer in enumerate(layers):
         last |= {roots[name]: number for name in layer.inputs}
-    alive = [0] * len(layers)
+    changes = [0] * (len(layers) + 1)  # at each layer
     for number, layer in enumerate(layers):
         name = roots[layer.output]
         if name in outside:
@@ -42,6 +43,8 @@ def _alive(graph: ir.Graph, layers: Sequence[Layer], roots: dict[str, str]) -> l
         size = graph.tensors[layer.output].size
         dying = (roots[operand] for operand in layer.inputs if graph.tensors[operand].size == size)
         first = number + 1 if layer.replaceable and any(last[operand] == number for operand in dying) else number
-        for step in range(first, last.get(name, number) + 1):
-            alive[step] += size
-    return alive
+        end = last.get(name, number) + 1
+        if first < end:
+            changes[first] += size
+            changes[end] -= size
+    return list(accumulate(changes[:-1]))
