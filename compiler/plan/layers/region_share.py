@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, Layer, MaxLayer, ProductLayer, SoftmaxLayer
+from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, Layer, ProductLayer, SoftmaxLayer, WindowLayer
 
 Item = TypeVar("Item")
 
@@ -77,7 +77,7 @@ def region_shares(
 
 def _by_window(layer: Layer) -> bool:
     """Return whether each channel of the result comes from windows over one channel of the input."""
-    return isinstance(layer, MaxLayer) or (isinstance(layer, ConvLayer) and layer.depthwise)
+    return isinstance(layer, WindowLayer) or (isinstance(layer, ConvLayer) and layer.depthwise)
 
 
 def _wanted(layer: Layer) -> Share | None:
