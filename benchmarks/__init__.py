@@ -13,4 +13,7 @@ BENCHES = (
     "order",
     "kernels",
     "attention",
+    "networks",
 )
+#: Backends of benches that take another than the usual one unless they are told: many networks on the RTL take hours.
+USUAL_BACKENDS = {"networks": "model"}

@@ -98,8 +98,9 @@ class Lab:
         self.progress.task(f"{name}: compiling")
         return self.run_image(name, caesura.compile(workload(name), self.params, options=options))
 
-    def run_image(self, name: str, image: Image) -> Run:
-        """Return one inference of ``image``, however the workload ``name`` was compiled to it, on its own inputs."""
+    def run_image(self, name: str, image: Image, *, within_contracts: bool = False) -> Run:
+        """Return one inference of ``image``, however the workload ``name`` was compiled to it, on its own inputs.
+        ``within_contracts``: outputs that differ from onnxruntime's are right if every operator keeps its contract."""
         path, feed = workload(name), inputs(name)
         model = self.device.load(image)
         self.progress.task(name, cycle=self.device.bus.cycle, expected=inference(image.meta.layers).in_turn)
@@ -109,6 +110,8 @@ class Lab:
         self.device.unload(model)
         self.progress.task(f"{name}: comparing with onnxruntime")
         correct, verdict = self._compare(path, feed, outputs)
+        if within_contracts and not correct and not self.check_layers:
+            correct, verdict = compare_by_operator(import_model(path), feed, outputs)
         return Run(name, image, stats, seconds, simulated, correct, verdict)
 
     def _compare(self, path: Path, feed: Inputs, outputs: Inputs) -> tuple[bool, str]:

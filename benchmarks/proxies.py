@@ -33,6 +33,7 @@ from benchmarks.loads import building, disb
 from benchmarks.loads.load import Load
 from benchmarks.trust.program_campaign import ProgramCampaign
 from benchmarks.workloads import workload
+from benchmarks.workloads.exported import networks as exported
 from compiler import DynamicDimension, Options, compile_model, compile_range
 from hw import Soc
 from hw.contract.isa import INSN_BYTES
@@ -207,6 +208,20 @@ def _attention() -> Counts:
     }  # fmt: skip
 
 
+def _networks() -> Counts:
+    """The graph of an exported network, and a small one compiled and run."""
+    with python_calls("benchmarks/workloads/exported") as built:
+        graph, _ = exported.NETWORKS["mnasnet1_0"].graph(SEED)
+    with python_calls("compiler", "sim") as calls:
+        image = compile_model(workload("tcn_24"), TINY, jobs=1, options=ALONE, cache=False)
+    with ModelBus(TINY) as bus, caesura.Device(bus) as device:
+        _, stats = device.load(image).run(inputs(image))
+    return {
+        "parameters": graph.parameters, "calls of the builder": built(), "calls of the compiler": calls(),
+        "jobs": len(image.meta.jobs), "cycles": stats.cycles,
+    }  # fmt: skip
+
+
 def _trust() -> Counts:
     """A round of two campaigns on the model."""
     counts = {}
@@ -236,6 +251,7 @@ PROXIES: dict[str, Callable[[], Counts]] = {
     "order": _order,
     "kernels": _kernels,
     "attention": _attention,
+    "networks": _networks,
     "trust": _trust,
 }
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from rich.console import Group
 
-from benchmarks import BENCHES
+from benchmarks import BENCHES, USUAL_BACKENDS
 from benchmarks.figures import Row, select
 from benchmarks.lab import Lab
 from caesura import UsageError, resolve
 from caesura.views import ColumnTable, Progress, bench_table, line
 from hw.contract.params import SocParams
-from sim import BACKENDS
+from sim import BACKENDS, DEFAULT_BACKEND
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,20 @@ class BenchReport:
 def run_bench(
     name: str,
     preset: str | SocParams,
-    backend: str,
+    backend: str | None,
     *,
     only: Sequence[str] = (),
     everything: bool = False,
     check_layers: bool = False,
 ) -> BenchReport:
-    """Measure the figures of benchmark ``name``; see ``benchmarks.figures.select`` for the selection.
+    """Measure the figures of benchmark ``name``; see ``benchmarks.figures.select`` for the selection. Without a
+    ``backend`` it is measured on its usual one.
 
     Raises :class:`UsageError` for an unknown benchmark, backend or figure, ``ParamError`` for an unknown preset.
     """
     if name not in BENCHES:
         raise UsageError(f"no benchmark named {name!r}; known are {', '.join((*BENCHES, 'trust'))}")
+    backend = backend or USUAL_BACKENDS.get(name, DEFAULT_BACKEND)
     if backend not in BACKENDS:
         raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
     params = resolve(preset)

@@ -6,7 +6,8 @@
 A table stands behind ``<!-- figures``, a line for each pattern of ``NAME/ROW`` (with ``= LABEL`` behind it where the
 row's own name would say little; a later pattern means the rest), and ``-->``, up to ``<!-- /figures -->``. A line
 ``columns: TITLE = MEMBER | ...`` adds columns, of ``explanation`` or of the details by name (``cycles``; ``*.cycles``,
-where ``*`` is the only table). In text, ``<!-- figure NAME/ROW -->`` and ``<!-- / -->`` have the value between them.
+where ``*`` is the only table); ``bar`` draws a value in percent. In text, ``<!-- figure NAME/ROW -->`` and
+``<!-- / -->`` have the value between them.
 """
 
 import argparse
@@ -26,6 +27,7 @@ INLINE = re.compile(r"(?<!`)(<!-- figure (\S+) -->)(.*?)(<!-- / -->)", re.DOTALL
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)  #: text as it is, such as an example of a marker
 NOT_RECORDED = "not recorded"
 _COLUMNS = "columns:"
+_BAR, _BLOCKS = "bar", 20
 _SHOWN_DIGITS = 7  #: of a commit
 _UNITS = {"us": "µs"}
 
@@ -130,6 +132,8 @@ def _value(figure: RecordedFigure | None) -> str:
 
 
 def _member(figure: RecordedFigure, path: str) -> str:
+    if path == _BAR:
+        return _bar(figure)
     if path == "explanation":
         return figure.explanation.replace("|", "\\|")
     value: Any = figure.detail
@@ -139,6 +143,14 @@ def _member(figure: RecordedFigure, path: str) -> str:
         tables = [one for one in value.values() if isinstance(one, Mapping)]
         value = (tables[0] if len(tables) == 1 else None) if name == "*" else value.get(name)
     return "" if value is None else _number(value) if isinstance(value, int | float) else str(value)
+
+
+def _bar(figure: RecordedFigure) -> str:
+    """Return a block for each twentieth of 100 %, pale up to what the figure must reach."""
+    if figure.value is None or figure.unit != "%":
+        return ""
+    filled, must = (min(_BLOCKS, round(value * _BLOCKS / 100)) for value in (figure.value, figure.must))
+    return "█" * filled + "░" * (must - filled)
 
 
 def _number(value: float) -> str:

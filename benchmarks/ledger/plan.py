@@ -51,6 +51,7 @@ PLAN = (
     PlannedBench("trust", "trust", "trust", module="trust.plain_runs"),
     PlannedBench("accuracy", "accuracy", "base"),
     PlannedBench("order", "order", "base"),
+    PlannedBench("networks", "networks", "base", "model", timed=("slowest_compile",)),
 )
 
 

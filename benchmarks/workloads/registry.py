@@ -1,4 +1,4 @@
-"""Workloads by name: whole networks, branchy and exported ones, encoders, matrix multiplications, single convolutions."""
+"""Workloads by name: networks (branchy, exported ones too), encoders, matrix multiplications, single convolutions."""
 
 import difflib
 from collections.abc import Callable

@@ -12,7 +12,6 @@ from rich.console import RenderableType
 from caesura.api import UsageError
 from caesura.bench import benchmarks
 from caesura.commands.options import (
-    Backend,
     Csv,
     Json,
     Page,
@@ -25,7 +24,7 @@ from caesura.commands.options import (
 )
 from caesura.machines import machine
 from caesura.views import Progress, json_text, say, tell, to_csv, write
-from sim import DEFAULT_BACKEND
+from sim import BACKENDS_HELP, DEFAULT_BACKEND
 
 
 class BenchResult(Protocol):
@@ -50,13 +49,15 @@ def bench(
         str,
         typer.Argument(
             help="utilisation, simspeed, preemption, scheduling, tenants, loads, accuracy, modelspeed, order, kernels, "
-            "attention, trust; all (with --record); stale: recorded figures that may no longer hold"
+            "attention, networks, trust; all (with --record); stale: recorded figures that may no longer hold"
         ),
     ],
     preset: Preset = None,
     params: ParamsFile = None,
     changes: Set = None,
-    backend: Backend = DEFAULT_BACKEND,
+    backend: Annotated[
+        str | None, typer.Option("--backend", help=f"{BACKENDS_HELP}; by default {DEFAULT_BACKEND}, for networks model")
+    ] = None,
     as_json: Json = False,
     as_csv: Csv = False,
     only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
@@ -108,7 +109,12 @@ def bench(
     elif name == "trust":
         budget = math.inf if time_budget is None else seconds(time_budget)
         result = report.run_trust(
-            backend, seconds=budget, seed=seed, campaigns=campaign or (), full=full, progress_file=resume
+            backend or DEFAULT_BACKEND,
+            seconds=budget,
+            seed=seed,
+            campaigns=campaign or (),
+            full=full,
+            progress_file=resume,
         )
     else:
         hardware = machine(preset or (None if params else "base"), params, changes or ()) or "base"

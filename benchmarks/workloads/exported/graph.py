@@ -21,11 +21,11 @@ class ExportedGraph(OperatorGraph):
 
     def conv(
         self, x: str, cout: int, kernel: Window = 1, stride: int = 1, pad: Window | None = None, groups: int = 1,
-        dilation: int = 1, act: str = "", norm: bool = True, gain: float = 1.0,
+        dilation: int = 1, act: str = "", norm: bool = True, bias: bool = True, gain: float = 1.0,
     ) -> str:  # fmt: skip
         """Convolution of one or two dimensions, batch normalisation that is folded into it, and an activation.
 
-        ``pad`` is that which keeps the size at stride 1, by default. ``norm``: there is a normalisation, and no bias.
+        ``pad`` keeps the size at stride 1, by default. ``norm``: there is a normalisation, which has a bias.
         """
         rank = len(self.shapes[x]) - 2
         taps = both(kernel)[:rank]
@@ -34,11 +34,12 @@ class ExportedGraph(OperatorGraph):
             windows(size + 2 * beside, (tap - 1) * dilation + 1, stride)
             for size, tap, beside in zip(self.shapes[x][2:], taps, pads, strict=True)
         ]
-        weight, bias = self._weights((cout, self.channels(x) // groups, *taps), gain * GAINS.get(act, 1.0))
+        weight, offset = self._weights((cout, self.channels(x) // groups, *taps), gain * GAINS.get(act, 1.0), bias)
         self.parameters += cout if norm else 0
         self.macs += math.prod(weight.shape) * math.prod(sizes)
+        sources = [x, self.constant(weight), *([self.constant(offset)] if bias else [])]
         made = self.node(
-            "Conv", [x, self.constant(weight), self.constant(bias)], (1, cout, *sizes), dilations=[dilation] * rank,
+            "Conv", sources, (1, cout, *sizes), dilations=[dilation] * rank,
             group=groups, kernel_shape=taps, pads=pads * 2, strides=[stride] * rank,
         )  # fmt: skip
         return self.activated(made, act)
@@ -68,7 +69,7 @@ class ExportedGraph(OperatorGraph):
     def linear(self, x: str, features: int, act: str = "", bias: bool = True, gain: float = 1.0) -> str:
         """Fully connected layer of the last dimension: a Gemm of two dimensions, else a MatMul and an Add."""
         *rows, inputs = self.shapes[x]
-        weight, offset = self._weights((features, inputs), gain * GAINS.get(act, 1.0), bias=bias)
+        weight, offset = self._weights((features, inputs), gain * GAINS.get(act, 1.0), bias)
         self.macs += math.prod(rows) * weight.size
         if len(rows) == 1:
             sources = [x, self.constant(weight), self.constant(offset)]
@@ -99,12 +100,27 @@ class ExportedGraph(OperatorGraph):
         product = self.mul(x, self.add(curve, self.constant(1.0)))
         return self.mul(product, self.constant(0.5))
 
+    def channel_norm(self, x: str, epsilon: float) -> str:
+        """Normalisation of the channels of each pixel: between two transpositions."""
+        return self.transpose(self.layer_norm(self.transpose(x, 0, 2, 3, 1), epsilon), 0, 3, 1, 2)
+
+    def attend(self, query: str, key: str, value: str) -> str:
+        """Scaled dot-product attention of [..., length, size], with half of the scaling on either side."""
+        rank, scale = len(self.shapes[query]), self.shapes[query][-1] ** -0.25
+        turned = self.transpose(key, *range(rank - 2), rank - 1, rank - 2)
+        scores = self.matmul(self.mul(query, self.constant(scale)), self.mul(turned, self.constant(scale)))
+        return self.matmul(self.softmax(scores), value)
+
+    def classified(self, x: str) -> tuple[str, ...]:
+        """Mean of each channel and a fully connected layer."""
+        return (self.linear(self.flatten(self.global_average_pool(x)), 1000),)
+
     def squeeze_excite(self, x: str, squeezed: int, act: str, gate: str) -> str:
         """``x`` times one factor for each channel, from the means of all channels."""
         factors = self.conv(self.global_average_pool(x), squeezed, act=act, norm=False)
         return self.mul(self.activated(self.conv(factors, self.channels(x), norm=False), gate), x)
 
-    def _weights(self, shape: Shape, gain: float, *, bias: bool = True) -> tuple[npt.NDArray, npt.NDArray]:
+    def _weights(self, shape: Shape, gain: float, bias: bool = True) -> tuple[npt.NDArray, npt.NDArray]:
         """Return weights and bias as training leaves them: filters have no mean, scales differ between the outputs."""
         taps = tuple(range(1, len(shape)))
         weight = self.drawn(shape)

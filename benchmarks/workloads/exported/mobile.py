@@ -33,6 +33,9 @@ SMALL = [
     Mobile3(5, 144, 48, True, _HS, 1), Mobile3(5, 288, 96, True, _HS, 2), *[Mobile3(5, 576, 96, True, _HS, 1)] * 2,
 ]  # fmt: skip
 
+#: LARGE for detection: half of the channels in the last three blocks.
+REDUCED = [*LARGE[:-3], Mobile3(5, 672, 80, True, _HS, 2), *[Mobile3(5, 480, 80, True, _HS, 1)] * 2]
+
 # expansion, kernel, stride of the first block, output channels, blocks
 EFFICIENTNET_B0 = [
     (1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 5, 2, 40, 2), (6, 3, 2, 80, 3), (6, 5, 1, 112, 3), (6, 5, 2, 192, 4),
@@ -62,25 +65,25 @@ def mobilenet_v3(net: ExportedGraph, blocks: list[Mobile3], hidden: int) -> tupl
     return (net.linear(x, 1000),)
 
 
-def mobilenet_v3_features(net: ExportedGraph, blocks: list[Mobile3], dilated_from: int = 99) -> list[str]:
-    """Return the results of the stem and of all blocks. Blocks from ``dilated_from`` on keep their size: they are
-    dilated where they, or one before them, would have a stride."""
-    x = net.conv("input", 16, 3, stride=2, act="hardswish")
-    results = [x]
-    for number, block in enumerate(blocks, start=1):
-        results.append(x := mobile3_block(net, x, block, 2 if number >= dilated_from else 1))
+def mobilenet_v3_features(net: ExportedGraph, blocks: list[Mobile3], dilated: int = 0) -> list[str]:
+    """Return the results of the stem and of all blocks; the last ``dilated`` of these keep the size."""
+    results = [net.conv("input", 16, 3, stride=2, act="hardswish")]
+    for left, block in zip(range(len(blocks), 0, -1), blocks, strict=True):
+        x = results[-1]
+        results.append(mobile3_rest(net, mobile3_expanded(net, x, block), x, block, 2 if left <= dilated else 1))
     return results
 
 
-def mobile3_block(net: ExportedGraph, x: str, block: Mobile3, dilation: int = 1) -> str:
-    """Expansion, depthwise convolution, squeeze-and-excitation, projection, sum."""
-    source, stride = x, block.stride if dilation == 1 else 1
-    residual = block.stride == 1 and net.channels(x) == block.channels
-    if block.expanded != net.channels(x):
-        x = net.conv(x, block.expanded, act=block.act)
-    x = net.conv(
-        x, block.expanded, block.kernel, stride, groups=block.expanded, dilation=dilation, act=block.act
-    )  # fmt: skip
+def mobile3_expanded(net: ExportedGraph, x: str, block: Mobile3) -> str:
+    """Return the expansion of a block, if it has one."""
+    return net.conv(x, block.expanded, act=block.act) if block.expanded != net.channels(x) else x
+
+
+def mobile3_rest(net: ExportedGraph, x: str, source: str, block: Mobile3, dilation: int = 1) -> str:
+    """Depthwise convolution, squeeze-and-excitation, projection, sum. What is dilated has no stride."""
+    residual = block.stride == 1 and net.channels(source) == block.channels
+    stride, groups = block.stride if dilation == 1 else 1, block.expanded
+    x = net.conv(x, block.expanded, block.kernel, stride, groups=groups, dilation=dilation, act=block.act)
     if block.excited:
         x = net.squeeze_excite(x, divisible(block.expanded // 4), "relu", "hardsigmoid")
     gain = (RESIDUAL_GAIN if residual else 1.0) * (EXCITED_GAIN if block.excited else 1.0)
@@ -94,7 +97,7 @@ def efficientnet_b0(net: ExportedGraph) -> tuple[str, ...]:
     for expansion, kernel, stride, channels, blocks in EFFICIENTNET_B0:
         for block in range(blocks):
             x = _mbconv(net, x, expansion, kernel, 1 if block else stride, channels)
-    return _classified(net, net.conv(x, 1280, act="silu"))
+    return net.classified(net.conv(x, 1280, act="silu"))
 
 
 def efficientnet_v2_s(net: ExportedGraph) -> tuple[str, ...]:
@@ -106,7 +109,7 @@ def efficientnet_v2_s(net: ExportedGraph) -> tuple[str, ...]:
                 x = _fused_mbconv(net, x, expansion, 1 if block else stride, channels)
             else:
                 x = _mbconv(net, x, expansion, 3, 1 if block else stride, channels)
-    return _classified(net, net.conv(x, 1280, act="silu"))
+    return net.classified(net.conv(x, 1280, act="silu"))
 
 
 def _mbconv(net: ExportedGraph, source: str, expansion: int, kernel: int, stride: int, channels: int) -> str:
@@ -157,7 +160,3 @@ def divisible(channels: float) -> int:
     """Return the multiple of 8 next to ``channels``, 8 at least, and not more than a tenth below."""
     rounded = max(8, int(channels + 4) // 8 * 8)
     return rounded if rounded >= 0.9 * channels else rounded + 8
-
-
-def _classified(net: ExportedGraph, x: str) -> tuple[str, ...]:
-    return (net.linear(net.flatten(net.global_average_pool(x)), 1000),)

@@ -8,7 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from benchmarks.workloads.exported import mobile, regnet
+from benchmarks.workloads.exported import (
+    dense_prediction,
+    detection,
+    joined,
+    mobile,
+    regnet,
+    resnet,
+    signals,
+    swin,
+    transformers,
+)
 from benchmarks.workloads.exported.graph import ExportedGraph
 from benchmarks.workloads.exported.operators import INPUT
 from benchmarks.workloads.images import image
@@ -52,5 +62,25 @@ NETWORKS: dict[str, Exported] = {
         Exported("mnasnet1_0", mobile.mnasnet1_0),
         Exported("regnet_y_400mf", regnet.regnet_y_400mf),
         Exported("regnet_x_400mf", regnet.regnet_x_400mf),
+        Exported("shufflenet_v2_x1_0", joined.shufflenet_v2),
+        Exported("densenet121", joined.densenet121),
+        Exported("resnet18", resnet.resnet18),
+        Exported("wide_resnet50_2", partial(resnet.resnet50_kin, width=128)),
+        Exported("resnext50_32x4d", partial(resnet.resnet50_kin, width=4, groups=32)),
+        Exported("ssdlite320", detection.ssdlite320, (1, 3, 320, 320)),
+        Exported("yolov8n", detection.yolov8n, (1, 3, 320, 320)),
+        Exported("lraspp", dense_prediction.lraspp),
+        Exported("deeplab_v3", dense_prediction.deeplab_v3),
+        Exported("unet_transposed", partial(dense_prediction.unet, upsampling="transposed"), (1, 3, 256, 256)),
+        Exported("unet_nearest", partial(dense_prediction.unet, upsampling="nearest"), (1, 3, 256, 256)),
+        Exported("espcn", dense_prediction.espcn, (1, 1, 224, 224)),
+        Exported("convnext_tiny", transformers.convnext_tiny),
+        Exported("swin_t", swin.swin_t),
+        Exported("vit_b_16", transformers.vit_b_16),
+        Exported("mobilevit_s", transformers.mobilevit_s, (1, 3, 256, 256)),
+        Exported("whisper_tiny_encoder", signals.whisper_tiny_encoder, (1, 80, 3000)),
+        Exported("tcn_24", partial(signals.tcn, channels=24), (1, 24, 256)),
+        Exported("tcn_64", partial(signals.tcn, channels=64), (1, 64, 256)),
+        Exported("pointnet", signals.pointnet, (1, 3, 1024)),
     )
 }

@@ -137,6 +137,16 @@ class OperatorGraph:
         whole = [math.prod(self.shapes[x]) // known if size == -1 else size for size in shape]
         return self.node("Reshape", [x, self.constant(shape, np.int64)], whole, allowzero=0)
 
+    def unsqueeze(self, x: str, axis: int) -> str:
+        """With one more dimension, of size 1."""
+        shape = self.shapes[x]
+        return self.node("Unsqueeze", [x, self.constant([axis], np.int64)], (*shape[:axis], 1, *shape[axis:]))
+
+    def squeeze(self, x: str, axis: int) -> str:
+        """Without a dimension of size 1."""
+        shape = self.shapes[x]
+        return self.node("Squeeze", [x, self.constant([axis], np.int64)], shape[:axis] + shape[axis + 1 :])
+
     def transpose(self, x: str, *perm: int) -> str:
         """With its dimensions in another order."""
         return self.node("Transpose", [x], [self.shapes[x][axis] for axis in perm], perm=perm)
@@ -157,11 +167,11 @@ class OperatorGraph:
         self._nodes.append(helper.make_node("Split", sources, parts, parts[0], axis=axis))
         return parts
 
-    def slice(self, x: str, begin: int, end: int, axis: int) -> str:
-        """Return the part from ``begin`` to ``end`` of one dimension, either of which may count from its end."""
+    def slice(self, x: str, begin: int, end: int, axis: int, step: int = 1) -> str:
+        """Every ``step``-th from ``begin`` to ``end`` of one dimension, either of which may count from its end."""
         shape = list(self.shapes[x])
-        shape[axis] = len(range(shape[axis])[begin:end])
-        limits = [self.constant([value], np.int64) for value in (begin, end, axis, 1)]
+        shape[axis] = len(range(shape[axis])[begin:end:step])
+        limits = [self.constant([value], np.int64) for value in (begin, end, axis, step)]
         return self.node("Slice", [x, *limits], shape)
 
     def gather(self, x: str, index: int, axis: int) -> str:
@@ -179,12 +189,11 @@ class OperatorGraph:
         """``nearest`` by a whole factor, given as scales, or ``linear`` to a size, as the exporter writes the two."""
         shape = (*self.shapes[x][:2], height, width)
         if mode == "nearest":
-            scales = self.constant(np.divide(shape, self.shapes[x]))
-            modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-            return self.node("Resize", [x, "", scales], shape, mode=mode, cubic_coeff_a=-0.75, **modes)
-        modes = {"coordinate_transformation_mode": "pytorch_half_pixel", "nearest_mode": "floor"}
-        sizes = self.constant(shape, np.int64)
-        return self.node("Resize", [x, "", "", sizes], shape, mode=mode, cubic_coeff_a=-0.75, **modes)
+            sources, how = [x, "", self.constant(np.divide(shape, self.shapes[x]))], "asymmetric"
+        else:
+            sources, how = [x, "", "", self.constant(shape, np.int64)], "half_pixel"
+        attributes = {"coordinate_transformation_mode": how, "nearest_mode": "floor", "cubic_coeff_a": -0.75}
+        return self.node("Resize", sources, shape, mode=mode, **attributes)
 
     def softmax(self, x: str, axis: int = -1) -> str:
         """Weights that add up to 1."""

@@ -24,7 +24,7 @@ def _regnet(net: ExportedGraph, stages: list[tuple[int, int]], width: int, excit
     for channels, blocks in stages:
         for block in range(blocks):
             x = _block(net, x, channels, 1 if block else 2, channels // width, excited)
-    return (net.linear(net.flatten(net.global_average_pool(x)), 1000),)
+    return net.classified(x)
 
 
 def _block(net: ExportedGraph, source: str, channels: int, stride: int, groups: int, excited: bool) -> str:

@@ -116,6 +116,16 @@ LEDGER = Ledger(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "bar"),
+    [(68.7, "%", "█" * 14 + "░" * 2), (90.0, "%", "█" * 18), (120.0, "%", "█" * 20), (9.0, "s", "")],
+)
+def test_a_bar_is_pale_up_to_what_the_figure_must_reach(value, unit, bar):
+    ledger = Ledger({"networks/one": replace(ROW, name="one", value=value, unit=unit, must=80.0)})
+    new = written("<!-- figures\nnetworks/one\ncolumns:  = bar\n-->\n<!-- /figures -->\n", ledger)
+    assert f"| {bar} |" in new
+
+
 def test_a_table():
     patterns = "kernels/w* = example\nkernels/*\nkernels/gone = what is gone"
     columns = "columns: cycles = *.cycles | why = explanation"
