@@ -71,6 +71,7 @@ class Draft:
         self.graph = Graph(source.name, source=source)
         self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
         self._op_names: set[str] = set()
+        self._moved: dict[tuple[str, str, Shape], str] = {}  # what is reshaped or permuted already, by what and how
 
     # What handlers read.
 
@@ -220,7 +221,10 @@ class Draft:
         source = self.reshaped(quant.tensor, quant.layout.physical)
         before = self.graph.tensors[source]
         perm = tuple(quant.layout.perm.index(axis) for axis in layout.perm)
-        name = self.unique(f"{quant.tensor}:permuted")
+        known = self._moved.get(("permute", source, perm))
+        if known is not None:
+            return Quant(known, quant.shape, layout, quant.dtype)
+        name = self._moved["permute", source, perm] = self.unique(f"{quant.tensor}:permuted")
         tensor = Tensor(name, layout.physical, quant.dtype, before.scale, before.zero_point)
         if before.onnx_name and tuple(before.view[axis] for axis in before.perm) == quant.layout.physical:
             tensor.onnx_name, tensor.view = before.onnx_name, before.view
@@ -234,7 +238,10 @@ class Draft:
         before = self.graph.tensors[tensor]
         if before.shape == shape:
             return tensor
-        name = self.unique(f"{tensor}:" + "x".join(map(str, shape)))
+        known = self._moved.get(("reshape", tensor, shape))
+        if known is not None:
+            return known
+        name = self._moved["reshape", tensor, shape] = self.unique(f"{tensor}:" + "x".join(map(str, shape)))
         self.graph.tensors[name] = dataclasses.replace(before, name=name, shape=shape, data=None)
         self.add(Reshape(name, [tensor], name))
         return name

@@ -8,6 +8,7 @@ the layout; data moves when an operator needs another one.
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,6 +177,22 @@ class Quant:
         top, left, bottom, right = self.padding.pads
         n, c, h, w = self.shape
         return dataclasses.replace(self, shape=(n, c, h - top - bottom, w - left - right), padding=None)
+
+
+def common_layout(shape: Shape, operands: Iterable[Quant]) -> TensorLayout:
+    """Return in which order an operator on 8-bit ``operands``, each as large as its result or a part of that, should
+    make its result of ``shape``: that of ONNX if the last axis of one of them is the innermost in memory, and none lies
+    as an image does; else the default."""
+    plain, as_image = False, False
+    for quant in operands:
+        orders = TensorLayout.plain(quant.shape), TensorLayout.default(quant.shape)
+        if quant.padding is not None:
+            as_image = True
+        elif not orders[0].same_order(orders[1]):
+            _, runs = quant.layout.canonical()
+            plain |= runs[-1] == len(runs) - 1
+            as_image |= quant.layout.same_order(orders[1])
+    return TensorLayout.plain(shape) if plain and not as_image else TensorLayout.default(shape)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from compiler.plan.layers.layer import (
     EltwiseLayer,
     HostLayer,
     Layer,
-    MaxLayer,
     NormLayer,
     ProductLayer,
     SoftmaxLayer,
+    WindowLayer,
 )
 from compiler.plan.layers.origin import is_in_place
 from compiler.plan.memory.pixel_pitch import words_per_run
@@ -51,11 +51,13 @@ def layer_work(graph: ir.Graph, layer: Layer, params: SocParams) -> LayerWork | 
     if isinstance(layer, ConvLayer):
         mac = _convolved(graph, layer, params)
         weights = sum(shape.blocks for shape in mac) * params.rows * params.out_channels
+        if layer.uniform:  # a half of LV0 holds the largest part of the kernel, and one more is smaller
+            weights = min(weights, params.lv0_wgt_bytes * params.pes)
         added = (VecShape(vectors, operands=2),) if layer.addition else ()
         return LayerWork(mac, (VecShape(vectors, operands=0), *added), *moved, weights)
     if isinstance(layer, ProductLayer):
         return LayerWork((_multiplied(graph, layer, params),), (VecShape(vectors, operands=0),), *moved)
-    if isinstance(layer, MaxLayer):
+    if isinstance(layer, WindowLayer):
         return LayerWork((), (VecShape(vectors, math.prod(layer.kernel)),), *moved)
     if isinstance(layer, EltwiseLayer):
         return LayerWork((), (VecShape(vectors, operands=min(2, len(layer.inputs))),), *moved)
@@ -124,6 +126,9 @@ def tiled_conv(
     act_loads = again if shared and chunks <= 2 else steps, again if shared and chunks <= tiling.act_slots else steps
     once, held = channel_tiles * chunks, not tiling.pixels_outer
     weight_loads = once if held and chunks <= 2 else steps, once if held and chunks <= tiling.weight_slots else steps
+    if layer.uniform:
+        alike = 1 if chunks == 1 else 2  # the last part of the kernel may be smaller
+        passes, weight_loads = 1, (alike, alike)
     return TiledConv(
         tiles, pixels, share, steps, passes, MacShape(once * g.block_count, pixels),
         VecShape(channel_tiles * pixels * params.vec_groups, operands=0), weight_bytes,

@@ -17,7 +17,16 @@ from compiler.plan.memory.operand import TensorOperand
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, ConvTiles, SharedBy
 from compiler.plan.tiling.conv_search import best_tiling, sized_tiling
-from compiler.plan.tiling.conv_tiling import ENDS, WHOLE, ConvTiling, Ends, PixelTile, TilingContext, pixel_tiles
+from compiler.plan.tiling.conv_tiling import (
+    ENDS,
+    WHOLE,
+    ConvTiling,
+    Ends,
+    PixelTile,
+    TilingContext,
+    pixel_tiles,
+    unlike,
+)
 from hw.contract.isa import TABLE_BYTES
 from hw.contract.params import SocParams
 from sim.cost import moved
@@ -52,7 +61,8 @@ class _CutConv:
         tiling = tiles.tiling_of(_most_pixels(of_band(layer, bands[-1]) if bands else layer))
         fixed = len(layer.areas) * conv_params_bytes(layer, params)
         table = (TABLE_BYTES if layer.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
-        sizes = [fixed + tiling.weight_size * len(tiling.chunks(layer, tile.channels)) for tile in layer.tiles]
+        chunks = {tile.channels: unlike(layer, tiling.chunks(layer, tile.channels)) for tile in layer.tiles}
+        sizes = [fixed + tiling.weight_size * len(chunks[tile.channels]) for tile in layer.tiles]
         streamed = max(sizes) + table > budget.windows
         if streamed:
             sizes = [fixed] * len(layer.tiles)

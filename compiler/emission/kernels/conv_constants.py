@@ -7,6 +7,7 @@ the activations of two tiles.
 """
 
 import itertools
+from dataclasses import replace
 
 from compiler.emission.kernels.conv_data import ConvData, blocks
 from compiler.emission.program import BufferFill, JobProgram, Ring, Sem, Task, contiguous, lv0_slots
@@ -46,6 +47,7 @@ class ConvConstants:
         self._data: dict[ConvData, bytes] = {}
         self._first_loads: list[Task] = []
         self._groups = groups_of(tiles, tiling.group)
+        self._first = {tile.outs: tile for tile in reversed(tiles)}  # of as many channels each
         weight_size, params_size, params_slots = tiling.weight_size, tiling.params_size, PARAMS_SLOTS
         if self._grouped:
             weight_size = params_size = tiling.group * (weight_size + params_size)
@@ -68,6 +70,8 @@ class ConvConstants:
     # -- weights ---------------------------------------------------------------------------------------------
     def weights(self, tile: ChannelTile, chunk: KernelChunk) -> BufferFill:
         """Return the LV0 buffer with the weights of ``chunk``, loaded on the way if need be."""
+        if self._layer.uniform and not self._grouped:
+            tile, chunk = self._first[tile.outs], replace(chunk, row=0, col=0, channels=self._first[tile.outs].channels)
         key = (tile, chunk)
 
         def load(held: BufferFill) -> list[Task]:

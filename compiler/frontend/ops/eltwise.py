@@ -14,7 +14,17 @@ from compiler.frontend.ops import move, pointwise, quantise, rows
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
-from compiler.frontend.values import NHWC, Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
+from compiler.frontend.values import (
+    NHWC,
+    Const,
+    Quant,
+    QuantConst,
+    Quantisation,
+    Real,
+    Shape,
+    TensorLayout,
+    common_layout,
+)
 from compiler.ir import Eltwise, Requantisation
 
 #: What an operator of ONNX is in the IR, and the sign of its second operand.
@@ -62,18 +72,23 @@ class Combined(Pending):
         return made
 
     def _layout(self) -> TensorLayout:
-        """That of both operands if they share one, so that no data moves; else the default."""
-        if isinstance(self.b, Real) and self.b.shape == self.base_shape:
-            a, b = self.a.quant, self.b.quant
-            own = a.layout.view == self.base_shape and a.padding is None
-            if own and b.padding is None and a.layout.same_order(b.layout):
-                return a.layout
-        plain = TensorLayout.plain(self.base_shape)
-        if _over_rows(self.base_shape, self.b.shape) and (
-            isinstance(self.b, Real) or self.a.quant.layout.same_order(plain)
-        ):
-            return plain
-        return TensorLayout.default(self.base_shape)
+        """That of both operands if they share one, so that no data moves; the order of ONNX if one lies so and none as
+        an image does; else the default."""
+        whole = [one.quant for one in (self.a, self.b) if isinstance(one, Real) and one.shape == self.base_shape]
+        own = [quant.layout for quant in whole if quant.padding is None]
+        if len(own) == 2 and own[0].view == self.base_shape and own[0].same_order(own[1]):
+            return own[0]
+        if isinstance(self.b, Real) and _over_rows(self.base_shape, self.b.shape):
+            return TensorLayout.plain(self.base_shape)
+        return common_layout(self.base_shape, whole if self._reads_plain() else [])
+
+    def _reads_plain(self) -> bool:
+        """Return whether the second operand can be read beside a first one in the order of ONNX."""
+        shape = (1,) * (len(self.base_shape) - len(self.b.shape)) + self.b.shape
+        small = math.prod(shape) in (1, shape[-1])
+        if isinstance(self.b, Real):
+            return small or shape == self.base_shape
+        return small or math.prod(shape) != math.prod(shape[1:2])  # one value per channel is best read as an image
 
     def _right(self, draft: Draft, layout: TensorLayout, name: str) -> str:
         if isinstance(self.b, QuantConst):

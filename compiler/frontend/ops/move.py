@@ -23,6 +23,7 @@ from compiler.frontend.values import (
     Real,
     Shape,
     TensorLayout,
+    common_layout,
 )
 from compiler.ir import Concat, Table
 
@@ -180,7 +181,8 @@ class Joined(Pending):
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.Concat``, behind a table for each part that is stored otherwise."""
         shape = self.base_shape
-        layout = TensorLayout.default(shape)
+        computed = [one.quant for one in self.parts if draft.graph.tensors[one.quant.tensor].data is None]
+        layout = common_layout(shape, computed)
         sources = []
         for part in self.parts:
             tensor = draft.relayout(part.quant, TensorLayout(part.shape, layout.perm))

@@ -12,7 +12,7 @@ from compiler.frontend.draft import Draft, Value, attributes, operator
 from compiler.frontend.ops.move import own_axes
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import Signature
-from compiler.frontend.values import Const, Quant, Quantisation, Real, Shape, TensorLayout
+from compiler.frontend.values import Const, Quant, Quantisation, Real, Shape, TensorLayout, common_layout
 from compiler.ir import Slice
 
 
@@ -124,7 +124,7 @@ class _Whole:
     def __init__(self, draft: Draft, node: onnx.NodeProto, value: Real | Quant) -> None:
         self._draft, self._node, self._value = draft, node, value
         self._quant = draft.dense(value.quant if isinstance(value, Real) else value)
-        self._layout = own_axes(self._quant) or TensorLayout.default(self._quant.shape)
+        self._layout = own_axes(self._quant) or common_layout(self._quant.shape, [self._quant])
         self._source = draft.relayout(self._quant, self._layout)
 
     def part(self, stretches: Sequence[_Stretch], shape: Shape, output: int) -> Real | Quant:

@@ -9,13 +9,13 @@ from compiler.plan.layers.layer import (
     HostLayer,
     Layer,
     LoadLayer,
-    MaxLayer,
     MoveLayer,
     NormLayer,
     PadLayer,
     ProductLayer,
     SoftmaxLayer,
     StridedCopy,
+    WindowLayer,
 )  # fmt: skip
 from compiler.plan.layers.region_share import EngineShare, MatrixRows, Share, first_row, imbalance, own_rows
 from compiler.plan.layers.vec_params import (
@@ -29,7 +29,7 @@ from compiler.plan.layers.vec_params import (
 
 __all__ = [
     "PARAMS_SLOTS", "ChannelTile", "ConvLayer", "EltwiseLayer", "EngineShare", "HostLayer", "Layer", "LoadLayer",
-    "MatrixRows", "MaxLayer", "MoveLayer", "NormLayer", "PadLayer", "PeChannels", "ProductLayer", "Share",
-    "SoftmaxLayer", "StridedCopy", "conv_params_bytes", "first_row", "imbalance", "interleaved", "own_rows",
+    "MatrixRows", "MoveLayer", "NormLayer", "PadLayer", "PeChannels", "ProductLayer", "Share", "SoftmaxLayer",
+    "StridedCopy", "WindowLayer", "conv_params_bytes", "first_row", "imbalance", "interleaved", "own_rows",
     "params_bytes", "pe_channels", "pools", "slopes", "sum_params_bytes", "uniform_params", "vec_params",
 ]  # fmt: skip

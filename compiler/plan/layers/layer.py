@@ -102,6 +102,7 @@ class ConvLayer(Layer):
     flat: bool  #: one pixel in, one pixel out: images may be taken as a single row of pixels
     addition: Addition | None = None
     pe_channels: int = 0  #: input channels that a PE reads of a tile, if groups are packed; 0: all PEs read all
+    uniform: bool = False  #: a depthwise one with equal weights, as an average pool: parts of its kernel are alike
 
     @property
     def by_channels(self) -> bool:
@@ -157,13 +158,15 @@ class EltwiseLayer(Layer):
 
 
 @dataclass(eq=False)
-class MaxLayer(Layer):
-    """Maximum over windows."""
+class WindowLayer(Layer):
+    """A maximum or sum over windows: ``op_code``. Only maxima have windows that stand over the edge."""
 
+    op_code: VecOp
     kernel: tuple[int, int]
     strides: tuple[int, int]
     pads: tuple[int, int]  #: top, left
     requantise: Requantisation
+    bias: int = 0  #: what is added to a sum
 
 
 @dataclass(eq=False)

@@ -1,20 +1,24 @@
-"""Pools to layers: sums and averages are depthwise convolutions, maxima and minima work of the vector unit."""
+"""Pools to layers: maxima and minima are work of the vector unit, sums and averages are depthwise convolutions, or work
+of the vector unit where a window has more pixels than there are windows."""
 
 import dataclasses
 
 import numpy as np
 
 from compiler import ir
-from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, Layer, MaxLayer, OutputArea
+from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, Layer, OutputArea, WindowLayer
 from compiler.plan.layers.lower import channel_tiles, lowers, per_channel
 from hw.contract.isa import VecOp
 from hw.contract.params import SocParams
+
+_FEW_WINDOWS = 2  #: as many MAC cycles as a block of weights takes to load
 
 
 @lowers(ir.Pool)
 def _pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
     if op.kind_ in ("avg", "sum"):
-        return [_sum_pool(graph, op, params)]
+        conv = _sum_pool(graph, op, params)
+        return [_window_sum(graph, op, conv.areas, params) or conv]
     return _min_pool(graph, op, params) if op.kind_ == "min" else _max_pool(graph, op, op.inputs, op.requantise, params)
 
 
@@ -39,7 +43,7 @@ def _max_pool(
     if kh == 1 or kw == 1 or (window <= params.lv1_bytes // 4 and max(kh, kw) < 256):
         if max(kh, kw) > 255:
             raise ir.CompileError(f"operator {op.name!r}: pooling kernel {kh}x{kw} exceeds 255; split it in the model")
-        return [MaxLayer(op, inputs, op.output, kind, op.kernel, op.strides, (top, left), requantise)]
+        return [WindowLayer(op, inputs, op.output, kind, VecOp.MAX, op.kernel, op.strides, (top, left), requantise)]
     # Too large for one tile: a maximum over rows and columns is a maximum over columns of maxima over rows.
     x, y = graph.tensors[inputs[0]], graph.tensors[op.output]
     n, h, _, c = x.nhwc
@@ -48,8 +52,8 @@ def _max_pool(
     low, high = (-128, 127) if x.dtype == "int8" else (0, 255)
     keep = ir.Requantisation(np.ones(1, np.float32), x.zero_point, low, high)
     return [
-        MaxLayer(op, inputs, middle.name, kind, (1, kw), (1, sw), (0, left), keep),
-        MaxLayer(op, [middle.name], op.output, kind, (kh, 1), (sh, 1), (top, 0), requantise),
+        WindowLayer(op, inputs, middle.name, kind, VecOp.MAX, (1, kw), (1, sw), (0, left), keep),
+        WindowLayer(op, [middle.name], op.output, kind, VecOp.MAX, (kh, 1), (sh, 1), (top, 0), requantise),
     ]
 
 
@@ -74,7 +78,24 @@ def _sum_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> ConvLayer:
     ones = np.ones((channels, kh, kw, 1), np.uint8)
     return ConvLayer(
         op, op.inputs, op.output, f"{op.kind_}pool", ones, 0, areas, op.requantise, True, tiles, channels, op.strides,
-        (top, left), (1, 1), False,
+        (top, left), (1, 1), False, uniform=True,
+    )  # fmt: skip
+
+
+def _window_sum(
+    graph: ir.Graph, op: ir.Pool, areas: list[OutputArea], params: SocParams
+) -> WindowLayer | None:  # fmt: skip
+    """Return a sum or average of few windows on the vector unit; None where it does not suit. The MAC arrays would load
+    weights for each pixel of a window, and use them once."""
+    (kh, kw), (n, rows, cols, _) = op.kernel, graph.tensors[op.output].nhwc
+    few = n * rows * cols <= _FEW_WINDOWS and max(kh, kw) < 256 and kh * kw > 1
+    if not few or any(op.pads) or len(areas) > 1 or kh * kw * params.vec_lanes > params.lv1_bytes // 8:
+        return None
+    (area,) = areas
+    how = dataclasses.replace(op.requantise, scale=area.scale[:1])
+    bias = int(area.bias[0])
+    return WindowLayer(
+        op, op.inputs, op.output, f"{op.kind_}pool", VecOp.SUM, op.kernel, op.strides, (0, 0), how, bias
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, Layer, MaxLayer, ProductLayer, SoftmaxLayer
+from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, Layer, ProductLayer, SoftmaxLayer, WindowLayer
 
 Item = TypeVar("Item")
 
@@ -79,7 +79,7 @@ def _by_window(layer: Layer) -> bool:
     """Return whether each tile of channels of the result comes from windows over the same channels of the input."""
     if isinstance(layer, ConvLayer):
         return layer.by_channels and all((tile.first, tile.channels) == (tile.out, tile.outs) for tile in layer.tiles)
-    return isinstance(layer, MaxLayer)
+    return isinstance(layer, WindowLayer)
 
 
 def _wanted(layer: Layer) -> Share | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, MaxLayer
+from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, WindowLayer
 from compiler.plan.regions.region_rules import RegionRules
 from compiler.plan.regions.units import MAC, VEC
 
@@ -75,7 +75,7 @@ def _columns(rules: RegionRules, members: Sequence[int], price: float) -> npt.ND
             dense += busy[MAC]
         elif isinstance(layer, EltwiseLayer):
             sums += busy[VEC]
-        elif isinstance(layer, MaxLayer):
+        elif isinstance(layer, WindowLayer):
             maxima += busy[VEC]
     work = np.array([price, sums, depthwise, dense, maxima]) / _UNIT
     return np.array([1.0, *work, len(members) / 4])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from compiler.plan.layers.layer import ConvLayer, HostLayer, Layer, LoadLayer, MaxLayer, ProductLayer
+from compiler.plan.layers.layer import ConvLayer, HostLayer, Layer, LoadLayer, ProductLayer, WindowLayer
 from compiler.plan.layers.region_share import Share, region_shares
 from compiler.plan.plan import Place
 from compiler.plan.regions.region_places import parts_of, place_parts
@@ -112,7 +112,7 @@ class RegionRules:
         for number, busy in held:
             reads = tuple(i for maker, i in at.items() if i < at[number] and number in self.readers[maker])
             layer = self.layers[number]
-            around = int(isinstance(layer, ConvLayer | MaxLayer) and max(layer.kernel) > 1)
+            around = int(isinstance(layer, ConvLayer | WindowLayer) and max(layer.kernel) > 1)
             mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
             found.append(RegionMember((ld1, mac, vec, st1), reads, around))
         return side_by_side_cycles(found) if found else 0.0
@@ -127,8 +127,8 @@ class RegionRules:
             reads = frozenset[int]().union(*(made for maker, made in makers.items() if number in self.readers[maker]))
             makers[number] = frozenset({len(found)}) if busy.any() else reads
             if busy.any():
-                maxima |= makers[number] if isinstance(layer, MaxLayer) else frozenset()
-                around = int(isinstance(layer, ConvLayer | MaxLayer) and max(layer.kernel) > 1)
+                maxima |= makers[number] if isinstance(layer, WindowLayer) else frozenset()
+                around = int(isinstance(layer, ConvLayer | WindowLayer) and max(layer.kernel) > 1)
                 mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
                 beyond = _ALL_TILES if maxima & reads else around
                 found.append(RegionMember((ld1, mac, vec, st1), tuple(sorted(reads)), beyond))

@@ -166,7 +166,7 @@ def _tiling(
         free -= (2 * out_size if layer.addition.constant is None else 0) + sum_params_bytes(params)
     group = 1 if pixels_outer else _group(layer, params, chunks, weight_size, act_size, free)
     constants = weight_size if group == 1 else group * (weight_size + params_size)
-    act_slots, weight_slots = _slots(free, act_size, constants, chunks, pixels_outer)
+    act_slots, weight_slots = _slots(free, act_size, constants, chunks, pixels_outer, params)
     if act_slots < 2 or weight_slots < 2:
         return None
     tiling = ConvTiling(
@@ -183,25 +183,27 @@ def _group(
     leave LV1 room for four of activations."""
     if not layer.by_channels or chunks > 1 or len(layer.areas) > 1:
         return 1
-    if (layer.weights == layer.weights[:1]).all():  # as in an average pool: alone, they need come from DRAM only once
+    if layer.uniform:  # alone, weights need come from DRAM only once
         return 1
     spare = (free - 4 * act_size) // (3 * (weight_size + conv_params_bytes(layer, params)))
     return max(1, min(spare, len(layer.tiles)))
 
 
-def _slots(free: int, act: int, weight: int, chunks: int, pixels_outer: bool) -> tuple[int, int]:
+def _slots(
+    free: int, act: int, weight: int, chunks: int, pixels_outer: bool, params: SocParams
+) -> tuple[int, int]:  # fmt: skip
     """Return how many buffers there are for activations and weights: two of each, and as many as useful of what the
-    inner loop uses again."""
+    inner loop uses again, of which a semaphore can count the buffers."""
     spare = free - 2 * act - 2 * weight
     if spare < 0:
         return 0, 0
     act_slots = weight_slots = 2
     if pixels_outer:
-        extra = min(chunks, spare // act)
+        extra = min(chunks, spare // act, params.semaphore_max - 2)
         act_slots += extra
         weight_slots += min(2, (spare - extra * act) // weight)
     else:
-        extra = min(chunks, spare // weight)
+        extra = min(chunks, spare // weight, params.semaphore_max - 2)
         weight_slots += extra
         act_slots += min(2, (spare - extra * weight) // act)
     return act_slots, weight_slots
@@ -222,7 +224,7 @@ def estimate(
     if layer.addition and layer.addition.constant is None:
         ld1 += channel_tiles * (work.tiles * UNIT_START + work.pixels)
     vec = (channel_tiles * work.tiles * UNIT_START + work_cycles(work.vec)) * (2 if layer.addition else 1)
-    all_weights = work.weight_bytes * chunks * channel_tiles
+    all_weights = work.weight_bytes * (weights0 if layer.uniform else chunks * channel_tiles)
     dram = moved(all_weights, params)
     if context.in_dram and layer.by_channels:
         loads = _own_loads(layer, context, params, tiling, g, work.share * work.tiles * chunks)

@@ -174,6 +174,11 @@ class ConvTiling:
         return parts
 
 
+def unlike(layer: ConvLayer, chunks: Sequence[KernelChunk]) -> list[KernelChunk]:
+    """Return ``chunks`` without those whose weights are equal to those of another."""
+    return list(dict.fromkeys(replace(one, row=0, col=0) for one in chunks)) if layer.uniform else list(chunks)
+
+
 @dataclass(frozen=True)
 class TilingContext:
     """What the tiler needs to know about the data around a layer."""

@@ -280,7 +280,7 @@ def _places(tasks: Iterable) -> dict:
 #: Modules of the back end, the function that they call, and how it is noted.
 _WATCHED: tuple[tuple[tuple[str, ...], str, Noting], ...] = (
     (("plan.tiling.conv_search",), "_tilings", _tilings),
-    (("plan.tiling.conv_search", "emission.kernels.max_pool"), "tile_load_cycles", _returned("channel loads")),
+    (("plan.tiling.conv_search", "emission.kernels.windows"), "tile_load_cycles", _returned("channel loads")),
     (("emission.kernels.conv",), "best_tiling", _returned("tilings")),
     (("emission.objects.step_object",), "step_jobs", _programmed),
     (("emission.objects.step_object", "emission.kernels.region", "emission.kernels.conv"), "schedule", _scheduled),

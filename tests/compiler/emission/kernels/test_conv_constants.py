@@ -58,3 +58,10 @@ def test_groups_compute_what_single_tiles_do(table):
     x = builder.input((2, 9, 8, 270))
     builder.output(builder.conv(x, 270, pads=(1, 1, 1, 1), groups=270, table=table))
     check(builder.graph, preset("base"))
+
+
+def test_all_parts_of_a_mean_have_the_same_weights(monkeypatch):
+    """Sixty rows of a window, and three tiles of channels: two buffers of weights, three of parameters."""
+    builder = GraphBuilder(3)
+    builder.output(builder.pool("avg", builder.table(builder.input((1, 60, 52, 96))), (60, 52), (1, 1)))
+    assert 0 < _loads_of_constants(monkeypatch, builder) <= 2 * (2 + 2)

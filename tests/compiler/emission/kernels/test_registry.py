@@ -5,9 +5,9 @@ import pytest
 from compiler import ir
 from compiler.emission.kernels.conv import ConvKernel
 from compiler.emission.kernels.eltwise import EltwiseKernel
-from compiler.emission.kernels.max_pool import MaxKernel
 from compiler.emission.kernels.move import MoveKernel, PadKernel
 from compiler.emission.kernels.registry import KERNELS, HostKernel, KernelContext, kernel_for
+from compiler.emission.kernels.windows import WindowKernel
 from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.step import ModelStep
@@ -32,7 +32,7 @@ def test_kernels_match_their_layers():
     layers = lower(builder.graph, TINY)
     context = _context(builder, layers)
     found = [type(kernel_for(layer, context)) for layer in layers]
-    assert found == [ConvKernel, EltwiseKernel, MaxKernel, PadKernel, MoveKernel]
+    assert found == [ConvKernel, EltwiseKernel, WindowKernel, PadKernel, MoveKernel]
     assert {*found, HostKernel} <= {type(kernel) for kernel in KERNELS}
 
 

@@ -1,4 +1,4 @@
-"""Maxima over windows on the vector unit."""
+"""Maxima and sums over windows on the vector unit."""
 
 import itertools
 import math
@@ -10,11 +10,10 @@ from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.kernels.vector_job import VectorJob, free_lv1
 from compiler.emission.program import JobProgram, Sem
 from compiler.ir import CompileError
-from compiler.plan.layers import EngineShare, MaxLayer
+from compiler.plan.layers import EngineShare, WindowLayer
 from compiler.plan.memory.tensor_view import PixelBox, boxes
 from compiler.plan.tiles import PixelTiles
 from compiler.plan.work import staged_together
-from hw.contract.isa import VecOp
 from sim.cost import TILE_START, tile_load_cycles
 
 _MAX_COUNT = (1 << 12) - 1
@@ -23,12 +22,12 @@ _Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
 
 
 @kernel
-class MaxKernel(Kernel[PixelTiles]):
-    """Maxima over windows; the engines share the tiles."""
+class WindowKernel(Kernel[PixelTiles]):
+    """Maxima and sums over windows; the engines share the tiles."""
 
-    layers = MaxLayer
+    layers = WindowLayer
 
-    def choose(self, layer: MaxLayer, context: KernelContext) -> PixelTiles:
+    def choose(self, layer: WindowLayer, context: KernelContext) -> PixelTiles:
         """Return the tile that loads least."""
         params, shape = context.params, context.operand(layer.output).view.shape
         free = free_lv1(params, context.lv1, layer.requantise) - 2 * params.lv1_word
@@ -48,13 +47,13 @@ class MaxKernel(Kernel[PixelTiles]):
             tile = _soonest(layer, [tile, *(shape for shape in lower if shape[0] and shape[2] == tile[2])], context)
         return PixelTiles(*tile)
 
-    def job(self, layer: MaxLayer, tiles: PixelTiles, context: KernelContext, engine: int) -> JobProgram | None:
+    def job(self, layer: WindowLayer, tiles: PixelTiles, context: KernelContext, engine: int) -> JobProgram | None:
         """Return the tiles of an engine; None if it has none."""
         share = EngineShare(engine, context.budget.engines)
         rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
         x, y, longest = context.operand(layer.inputs[0]), context.operand(layer.output), context.longest
         together = _Loads(layer, y.view.shape, context).together(tile)
-        build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point)
+        build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point, bias=layer.bias)
         lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
         pitch = -(-channels // lanes) * lanes
         in_size = ((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * pitch
@@ -76,22 +75,24 @@ class MaxKernel(Kernel[PixelTiles]):
             whole = replace(source, c=0, channels=depth) if together else source
             ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, whole, whole))
             result = out.fill(box)
-            vecs = []
-            for first, count in _row_parts(box.rows, box.cols * line // lanes * kh * kw, longest):
-                fields = {
-                    "op": VecOp.MAX, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": line // lanes,
-                    "k1": kh, "k0": kw, "a": fill.address + first * sh * row, "a_s2": sh * row, "a_s1": sw * line,
-                    "a_s0": lanes, "a_k1": row, "a_k0": line, "d": result.address + first * box.cols * line,
-                    "d_s2": box.cols * line, "d_s1": line, "d_s0": lanes,
-                }  # fmt: skip
-                vecs.append(build.vec("result", fields))
+            vecs, cycles = [], kh * kw * box.cols * (line // lanes)
+            for first, count in _parts(box.rows, cycles, longest):
+                for group, groups in _parts(line // lanes, count * cycles // (line // lanes), longest):
+                    fields = {
+                        "op": layer.op_code, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": groups,
+                        "k1": kh, "k0": kw, "a": fill.address + first * sh * row + group * lanes, "a_s2": sh * row,
+                        "a_s1": sw * line, "a_s0": lanes, "a_k1": row, "a_k0": line,
+                        "d": result.address + first * box.cols * line + group * lanes, "d_s2": box.cols * line,
+                        "d_s1": line, "d_s0": lanes,
+                    }  # fmt: skip
+                    vecs.append(build.vec("result", fields))
             ring.read_by(fill, *vecs)
             out.filled_by(result, vecs)
             out.read_by(result, build.job.store(y.view, box, result.address, box.cols * line, line, spill, box))
         return build.finished()
 
 
-def _window(layer: MaxLayer, box: PixelBox) -> PixelBox:
+def _window(layer: WindowLayer, box: PixelBox) -> PixelBox:
     """Return the input of ``box`` of the output."""
     (kh, kw), (sh, sw), (top, left) = layer.kernel, layer.strides, layer.pads
     return PixelBox(
@@ -100,17 +101,18 @@ def _window(layer: MaxLayer, box: PixelBox) -> PixelBox:
     )  # fmt: skip
 
 
-def _row_parts(rows: int, cycles: int, longest: int) -> list[tuple[int, int]]:
-    """Return the first row and count of nearly equal parts of ``rows`` rows of ``cycles`` cycles each."""
-    pieces = min(rows, -(-rows * cycles // longest)) if longest else 1
-    bounds = [rows * i // pieces for i in range(pieces + 1)]
+def _parts(count: int, cycles: int, longest: int) -> list[tuple[int, int]]:
+    """Return the first item and number of items of nearly equal parts of ``count`` items of ``cycles`` cycles each, so
+    that a part takes ``longest`` at most if it has more than one item; 0: any."""
+    pieces = min(count, -(-count * cycles // longest)) if longest else 1
+    bounds = [count * i // pieces for i in range(pieces + 1)]
     return [(low, high - low) for low, high in itertools.pairwise(bounds)]
 
 
 class _Loads:
     """What tiles load: all of it to LV1, and what lies in DRAM to LV2 before."""
 
-    def __init__(self, layer: MaxLayer, shape: tuple[int, int, int, int], context: KernelContext) -> None:
+    def __init__(self, layer: WindowLayer, shape: tuple[int, int, int, int], context: KernelContext) -> None:
         self._kernel, self._strides, self._shape = layer.kernel, layer.strides, shape
         self._params, self._staging = context.params, context.budget.staging(0).size
         self._on_chip = context.operand(layer.inputs[0]).view.on_chip
@@ -142,7 +144,7 @@ class _Loads:
         return (tile[0] - 1) * sh + kh, (tile[1] - 1) * sw + kw
 
 
-def _soonest(layer: MaxLayer, plans: Iterable[_Shape], context: KernelContext) -> _Shape:
+def _soonest(layer: WindowLayer, plans: Iterable[_Shape], context: KernelContext) -> _Shape:
     """Return the tile with which the layer ends first behind the layers of a region that make its input, each tile of
     which can begin when that is ready: tiles should lie as those of the layer before do."""
     made, x, y = context.made, context.operand(layer.inputs[0]).view, context.operand(layer.output).view
@@ -160,7 +162,7 @@ def _soonest(layer: MaxLayer, plans: Iterable[_Shape], context: KernelContext) -
 
 
 def _fitting(
-    layer: MaxLayer, shape: tuple[int, int, int, int], budget: int, lanes: int, most: int
+    layer: WindowLayer, shape: tuple[int, int, int, int], budget: int, lanes: int, most: int
 ) -> Iterator[_Shape]:  # fmt: skip
     """Yield the tallest tiles of each width whose input and output take at most ``budget`` bytes, of ``most`` channels,
     or any number if that is 0."""
