@@ -60,6 +60,15 @@ def test_vectors_as_wide_as_an_engine_leave_tiles_whole():
     check(build.graph, wide)
 
 
+def test_a_tile_of_two_vectors_stays_whole():
+    """A half of the outputs of an engine, but not of a vector: its groups do not follow each other at one distance."""
+    build = GraphBuilder(6)
+    build.output(build.conv(build.input((1, 9, 9, 12)), 12, pads=SAME))
+    (layer,) = _convolutions(build.graph, QUARTERS)
+    assert pixel_parts(layer, layer.tiles[0], QUARTERS) == 1
+    check(build.graph, QUARTERS)
+
+
 def block(seed: int, channels: int, height: int = 11) -> ir.Graph:
     """Narrow convolutions with a sum of tensors, a table behind the sum, and a sum with a constant row."""
     make = GraphBuilder(seed)
