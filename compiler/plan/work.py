@@ -20,9 +20,11 @@ from compiler.plan.layers.layer import (
     SoftmaxLayer,
     WindowLayer,
 )
+from compiler.plan.layers.narrow_tiles import pixel_parts
 from compiler.plan.layers.origin import is_in_place
 from compiler.plan.memory.pixel_pitch import words_per_run
 from compiler.plan.tiling.conv_tiling import ConvTiling, TileGeometry, TilingContext
+from compiler.plan.tiling.tile_parts import tile_parts
 from hw.contract.isa import WIDE_BYTES
 from hw.contract.params import SocParams
 from sim.cost import MacShape, VecShape
@@ -88,7 +90,7 @@ def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[Ma
             blocks = -(-kh * kw * tile.channels // params.rows)
         else:
             blocks = kh * kw * -(-tile.channels // params.rows)
-        found.append(MacShape(blocks, pixels))
+        found.append(MacShape(blocks, -(-pixels // pixel_parts(layer, tile, params))))
     return tuple(found)
 
 
@@ -123,18 +125,31 @@ def tiled_conv(
     passes = -(-channel_tiles // max(1, min(channel_tiles, context.window // max(1, weight_bytes * chunks))))
     # What the inner loop uses again is loaded once; channel tiles with channels of their own have no input in common.
     again, shared = tiles * chunks * passes, tiling.pixels_outer and not layer.by_channels
-    act_loads = again if shared and chunks <= 2 else steps, again if shared and chunks <= tiling.act_slots else steps
+    # To LV0, narrow tiles load them in parts, beside those that others load whole.
+    kinds = len({pixel_parts(layer, tile, params) for tile in layer.tiles})
+    act_loads = (
+        kinds * again if shared and chunks <= 2 else steps,
+        again if shared and chunks <= tiling.act_slots else steps,
+    )
     once, held = channel_tiles * chunks, not tiling.pixels_outer
     weight_loads = once if held and chunks <= 2 else steps, once if held and chunks <= tiling.weight_slots else steps
     if layer.uniform:
         alike = 1 if chunks == 1 else 2  # the last part of the kernel may be smaller
         passes, weight_loads = 1, (alike, alike)
     return TiledConv(
-        tiles, pixels, share, steps, passes, MacShape(once * g.block_count, pixels),
+        tiles, pixels, share, steps, passes, _multiplied_parts(layer, params, tiling, chunks * g.block_count, pixels),
         VecShape(channel_tiles * pixels * params.vec_groups, operands=0), weight_bytes,
         act_loads, weight_loads,
         _act_words(layer, context, params, tiling, g, share),
     )  # fmt: skip
+
+
+def _multiplied_parts(
+    layer: ConvLayer, params: SocParams, tiling: ConvTiling, blocks: int, pixels: int
+) -> MacShape:  # fmt: skip
+    """Return the shape of all channel tiles together: ``blocks`` each, over ``pixels`` or parts of them."""
+    parts = [tile_parts(tiling.rows, tiling.cols, pixel_parts(layer, tile, params)) for tile in layer.tiles]
+    return MacShape(blocks, -(-pixels * sum(part.pixels for part in parts) // (tiling.rows * tiling.cols)))
 
 
 def _act_words(

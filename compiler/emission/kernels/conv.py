@@ -143,7 +143,7 @@ def _cheapest(layer: ConvLayer, context: KernelContext) -> ConvTiles:
     if not banded:
         tiling = best_tiling(layer, around, params)
         if around.engines > 1 and context.share is Share.ANY:
-            split = EngineSplit(layer, tiling, around, bands)
+            split = EngineSplit(layer, tiling, around, bands, params)
             loads_input = around.in_dram and math.prod(x.view.shape) > layer.weights.size
             by_channels = split.channels(loads_input)
             own_loads = (context.number == 0 or context.own_loads) and not budget.placed

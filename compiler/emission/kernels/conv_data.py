@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.ir import Tensor
-from compiler.plan.layers import ChannelTile, ConvLayer, conv_params_bytes, uniform_params, vec_params
+from compiler.plan.layers import ChannelTile, ConvLayer, conv_params_bytes, pixel_parts, uniform_params, vec_params
 from compiler.plan.tiling.conv_tiling import KernelChunk
 from hw.contract.params import SocParams
 
@@ -29,9 +29,11 @@ def tile_weights(layer: ConvLayer, tile: ChannelTile) -> npt.NDArray:
     return full
 
 
-def weight_blocks(layer: ConvLayer, weights: npt.NDArray, chunk: KernelChunk, fold: bool, params: SocParams) -> bytes:
+def weight_blocks(
+    layer: ConvLayer, weights: npt.NDArray, chunk: KernelChunk, fold: bool, params: SocParams, copies: int = 1
+) -> bytes:  # fmt: skip
     """``weights`` (of :func:`tile_weights`) of ``chunk`` as the interleaved view of LV0 takes them: for each block,
-    ``rows`` lines of one byte per output channel."""
+    ``rows`` lines of one byte per output channel; those of a narrow tile in ``copies``."""
     rows, zero = params.rows, layer.weight_zero_point
     part = weights[:, chunk.row : chunk.row + chunk.rows, chunk.col : chunk.col + chunk.cols]
     if layer.depthwise:
@@ -47,8 +49,11 @@ def weight_blocks(layer: ConvLayer, weights: npt.NDArray, chunk: KernelChunk, fo
         if fold:
             part = part.reshape(*part.shape[:2], -1)
         lines = _pad(part, part.ndim - 1, rows, zero)
-    lines = _pad(lines.reshape(lines.shape[0], -1), 0, params.out_channels, zero)
-    return np.ascontiguousarray(lines.T).tobytes()
+    columns = lines.reshape(lines.shape[0], -1)
+    if copies > 1:  # each set of PEs has its own
+        columns = np.tile(_pad(columns, 0, params.vec_lanes, zero), (copies, 1))
+    columns = _pad(columns, 0, params.out_channels, zero)
+    return np.ascontiguousarray(columns.T).tobytes()
 
 
 def _pad(data: npt.NDArray, axis: int, multiple: int, value: int) -> npt.NDArray:
@@ -83,15 +88,21 @@ def conv_data(part: ConvData, layer: ConvLayer, params: SocParams, tensors: Mapp
 
 def blocks(part: ConvData, layer: ConvLayer, params: SocParams) -> bytes:
     """Return the bytes of ``part``, which is one of ``layer`` and no sum."""
-    found = [weight_blocks(layer, tile_weights(layer, tile), chunk, part.fold, params) for tile, chunk in part.weights]
+    found = [
+        weight_blocks(
+            layer, tile_weights(layer, tile), chunk, part.fold, params, pixel_parts(layer, tile, params)
+        )
+        for tile, chunk in part.weights
+    ]  # fmt: skip
     return b"".join([*found, *(_vec_params(layer, tile, area, params) for tile, area in part.params)])
 
 
 def _vec_params(layer: ConvLayer, tile: ChannelTile, area: int, params: SocParams) -> bytes:
     q, where = layer.requantise, layer.areas[area]
-    bias, scale = (a[tile.out : tile.out + tile.outs] for a in (where.bias, where.scale))
-    extra = (0, params.out_channels - tile.outs)
-    block = vec_params(params, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)
+    outs, copies = slice(tile.out, tile.out + tile.outs), pixel_parts(layer, tile, params)
+    extra = (0, params.out_channels // copies - tile.outs)
+    bias, scale = np.tile(np.pad(where.bias[outs], extra), copies), np.tile(np.pad(where.scale[outs], extra), copies)
+    block = vec_params(params, bias, scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi)
     if layer.addition is not None and layer.addition.constant is not None:
         block += layer.addition.constant[tile.out : tile.out + tile.outs].tobytes()
     return block + bytes(conv_params_bytes(layer, params) - len(block))

@@ -5,9 +5,10 @@ from dataclasses import replace
 from compiler.emission.kernels.conv_buffers import ConvBuffers, kept_input
 from compiler.emission.kernels.conv_constants import ConvConstants
 from compiler.emission.kernels.conv_data import ConvData, sum_block
+from compiler.emission.kernels.conv_lv0 import lv0_loads
 from compiler.emission.kernels.conv_work import Addend, ConvWork
-from compiler.emission.program import BufferFill, CopyLoop, JobProgram, Ring, Sem, Task, contiguous, copy_fields
-from compiler.plan.layers import ChannelTile, PeChannels, interleaved, params_bytes, pe_channels
+from compiler.emission.program import BufferFill, CopyLoop, JobProgram, Ring, Sem, Task, copy_fields
+from compiler.plan.layers import ChannelTile, params_bytes
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import (
     WHOLE,
@@ -18,7 +19,8 @@ from compiler.plan.tiling.conv_tiling import (
     mac_slices,
     split_ends,
 )
-from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, Segment, VecOp
+from compiler.plan.tiling.tile_parts import TileParts
+from hw.contract.isa import MacMode, Op, Segment, VecOp
 
 
 class ConvEmitter:
@@ -68,13 +70,12 @@ class ConvEmitter:
 
     # -- one tile --------------------------------------------------------------------------------------------
     def _tile(self, tile: ChannelTile, pixels: PixelTile) -> None:
-        acc = self._buffers.acc.fill((tile, pixels))
+        acc, parts = self._buffers.acc.fill((tile, pixels)), self.work.parts(tile, pixels)
         macs: list[Task] = []
         for chunk in self.work.chunks(tile.channels):
-            g = self.work.geometry(pixels, chunk)
-            act = self._activations(tile, pixels, chunk, g)
-            weights = self._constants.weights(tile, chunk)
-            for task in self._macs(g, pixels, act.address, weights.address, acc.address, bool(macs)):
+            act = self._activations(tile, pixels, chunk, self.work.geometry(pixels, chunk))
+            weights, g = self._constants.weights(tile, chunk), self.work.part_geometry(parts, chunk)
+            for task in self._macs(g, parts, act.address, weights.address, acc.address, bool(macs)):
                 macs.append(task)
                 self._buffers.act0.read_by(act, task)
                 self._constants.weights_read_by(weights, task)
@@ -84,6 +85,7 @@ class ConvEmitter:
     def _activations(self, tile: ChannelTile, pixels: PixelTile, chunk: KernelChunk, g: TileGeometry) -> BufferFill:
         """Return the LV0 buffer with the input of ``chunk``, loaded on the way if need be."""
         key, buffers = (pixels, chunk, tile.first), self._buffers
+        parts = self.work.parts(tile, pixels).count
 
         def load1(lv1: BufferFill) -> list[Task]:
             box = self.work.input_box(pixels, chunk, tile.first)
@@ -95,44 +97,16 @@ class ConvEmitter:
 
         def load0(held: BufferFill) -> list[Task]:
             lv1 = buffers.act1.holding(key, load1)
-            loads = self._load_act0(tile, pixels, chunk, g, lv1.address, held.address * self.work.params.rows)
+            copies = lv0_loads(self.work, tile, pixels, chunk, lv1.address, held.address * self.work.params.rows)
+            loads = self._job.emit_all(Op.LD0, list(copies))
             buffers.act1.read_by(lv1, *loads)
             return loads
 
-        return buffers.act0.holding(key, load0)
+        return buffers.act0.holding((key, parts), load0)
 
-    def _load_act0(
-        self, tile: ChannelTile, pixels: PixelTile, chunk: KernelChunk, g: TileGeometry, source: int, target: int
-    ) -> list[Task]:
-        p, layer = self.work.params, self.work.layer
-        if layer.depthwise or interleaved(layer, p):
-            copies = contiguous(source, target * p.pes, g.lv1_bytes)
-            return self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, view=Lv0View.INTERLEAVED)
-        if layer.pe_channels:
-            return [self._load_pes(tile, one, g, source, target) for one in pe_channels(layer, tile, p)]
-        if self.work.tiling.fold:
-            # Neighbouring columns of a row are adjacent bytes in LV1: one run per output pixel takes them all.
-            run, step = chunk.cols * chunk.channels, layer.strides[1] * chunk.channels
-            loops = [
-                CopyLoop(g.in_rows, g.in_cols * chunk.channels, g.row_words * p.rows),
-                CopyLoop(pixels.cols, step, g.pixel_words * p.rows),
-            ]
-            copies = [copy_fields(source, target, loops, g.pixel_words * p.rows, (0, run), self.work.x.zero_byte)]
-        else:
-            copies = contiguous(source, target, g.lv1_bytes)
-        return self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << p.pes) - 1)
-
-    def _load_pes(self, tile: ChannelTile, pes: PeChannels, g: TileGeometry, source: int, target: int) -> Task:
-        """Load what some PEs read of every pixel."""
-        pixel, zero = g.pixel_words * self.work.params.rows, self.work.x.zero_byte
-        loops = [CopyLoop(g.in_rows * g.in_cols, g.pixel_bytes, pixel)]
-        read = 0, min(self.work.layer.pe_channels, tile.channels - pes.first)
-        fields = copy_fields(source + pes.first, target, loops, pixel, read, zero)
-        return self._job.emit(Op.LD0, fields | {"space": Lv0Space.ACT, "pe_mask": pes.mask})
-
-    def _macs(self, g: TileGeometry, pixels: PixelTile, act: int, wgt: int, acc: int, accumulate: bool) -> list[Task]:
+    def _macs(self, g: TileGeometry, parts: TileParts, act: int, wgt: int, acc: int, accumulate: bool) -> list[Task]:
         layer, dtype = self.work.layer, self.work.layer.weights.dtype
-        most = self.work.longest // pixels.pixels if self.work.longest else g.block_count
+        most = self.work.longest // parts.pixels if self.work.longest else g.block_count
         tasks = []
         for part in mac_slices(g.blocks, g.block_words, most):
             fields = {
@@ -141,8 +115,8 @@ class ConvEmitter:
                 "x_signed": int(self.work.x.signed), "w_signed": int(dtype.kind == "i"), "x_zp": self.work.x.zero_byte,
                 "w_zp": layer.weight_zero_point & 0xFF,
                 "act": act + part.act, "wgt": wgt + part.first * self.work.params.rows, "acc": acc,
-                "p1": pixels.rows, "p0": pixels.cols, "p1_s": g.pixel_steps[0], "p0_s": g.pixel_steps[1],
-                "acc_s": pixels.cols,
+                "p1": parts.rows, "p0": parts.cols, "p1_s": g.pixel_steps[0], "p0_s": g.pixel_steps[1],
+                "acc_s": parts.cols,
             }  # fmt: skip
             for name, count, step in zip("210", part.blocks, g.block_words, strict=True):
                 fields |= {f"n{name}": count, f"k{name}_s": step if count > 1 else 0}
@@ -155,11 +129,16 @@ class ConvEmitter:
         block, parameters = self._constants.params(tile, pixels.area)
         groups = -(-tile.outs // p.vec_lanes)
         out = self._buffers.out.fill((tile, pixels))
-        pitch = groups * p.vec_lanes
+        pitch, parts = groups * p.vec_lanes, self.work.parts(tile, pixels)
         fields = {
             "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1, "n1": pixels.pixels,
             "n0": groups, "d": out.address, "d_s1": pitch, "d_s0": p.vec_lanes, "p": parameters,
         }  # fmt: skip
+        if parts.count > 1:
+            fields |= {
+                "n2": parts.rows, "n1": parts.cols, "n0": parts.count, "a_s2": parts.cols,
+                "d_s2": pixels.cols * pitch, "d_s0": (parts.y_step * pixels.cols + parts.x_step) * pitch,
+            }  # fmt: skip
         if self.work.layer.requantise.table is not None:
             fields |= {"table": 1, "t": self._buffers.table}
         vec = self._job.emit(Op.VEC, fields)

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compiler.plan.layers import ConvLayer, EngineShare, first_row, imbalance
+from compiler.plan.layers import ChannelTile, ConvLayer, EngineShare, first_row, imbalance_of_tiles, pixel_parts
 from compiler.plan.memory.operand import StagingArea, TensorOperand
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import (
@@ -17,6 +17,7 @@ from compiler.plan.tiling.conv_tiling import (
     geometry,
     pixel_tiles,
 )
+from compiler.plan.tiling.tile_parts import TileParts, tile_parts
 from hw.contract.params import SocParams
 from sim.cost import moved
 
@@ -72,6 +73,14 @@ class ConvWork:
         """Return how a chunk works on a pixel tile."""
         return geometry(self.layer, chunk, pixels.rows, pixels.cols, self.tiling.fold, self.params)
 
+    def parts(self, tile: ChannelTile, pixels: PixelTile) -> TileParts:
+        """Return the parts of a pixel tile that are computed side by side for a channel tile."""
+        return tile_parts(pixels.rows, pixels.cols, pixel_parts(self.layer, tile, self.params))
+
+    def part_geometry(self, parts: TileParts, chunk: KernelChunk) -> TileGeometry:
+        """Return how a chunk works on one of ``parts``."""
+        return geometry(self.layer, chunk, parts.rows, parts.cols, self.tiling.fold, self.params)
+
     def input_box(self, pixels: PixelTile, chunk: KernelChunk, first_channel: int) -> PixelBox:
         """Return the input pixels that ``chunk`` needs for a pixel tile."""
         layer, g = self.layer, self.geometry(pixels, chunk)
@@ -106,12 +115,14 @@ class EngineSplit:
     """Ways to give the ``engines`` of ``context`` their parts of a convolution with a tiling, and how uneven they are:
     the largest part in perfect ones."""
 
-    def __init__(self, layer: ConvLayer, tiling: ConvTiling, context: TilingContext, bands: Bands) -> None:
+    def __init__(
+        self, layer: ConvLayer, tiling: ConvTiling, context: TilingContext, bands: Bands, params: SocParams
+    ) -> None:  # fmt: skip
         self._layer, self._tiling, self._engines = layer, tiling, context.engines
         self.pixels = pixel_tiles(layer, tiling.rows, tiling.cols, context.images)
         dealt = [EngineShare(engine, context.engines).of(self.pixels) for engine in range(context.engines)]
         rows = [pixel_tiles(layer, tiling.rows, tiling.cols, context.images, one) for one in bands]
-        self.by_channels = imbalance(len(layer.tiles), context.engines)
+        self.by_channels = imbalance_of_tiles(layer, params, context.engines)
         self.by_pixels, self.by_rows = _uneven(dealt), _uneven(rows)
 
     def channels(self, loads_input: bool) -> bool:

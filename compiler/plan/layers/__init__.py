@@ -17,6 +17,7 @@ from compiler.plan.layers.layer import (
     StridedCopy,
     WindowLayer,
 )  # fmt: skip
+from compiler.plan.layers.narrow_tiles import imbalance_of_tiles, pixel_parts
 from compiler.plan.layers.region_share import EngineShare, MatrixRows, Share, first_row, imbalance, own_rows
 from compiler.plan.layers.vec_params import (
     PARAMS_SLOTS,
@@ -30,6 +31,7 @@ from compiler.plan.layers.vec_params import (
 __all__ = [
     "PARAMS_SLOTS", "ChannelTile", "ConvLayer", "EltwiseLayer", "EngineShare", "HostLayer", "Layer", "LoadLayer",
     "MatrixRows", "MoveLayer", "NormLayer", "PadLayer", "PeChannels", "ProductLayer", "Share", "SoftmaxLayer",
-    "StridedCopy", "WindowLayer", "conv_params_bytes", "first_row", "imbalance", "interleaved", "own_rows",
-    "params_bytes", "pe_channels", "pools", "slopes", "sum_params_bytes", "uniform_params", "vec_params",
+    "StridedCopy", "WindowLayer", "conv_params_bytes", "first_row", "imbalance", "imbalance_of_tiles", "interleaved",
+    "own_rows", "params_bytes", "pe_channels", "pixel_parts", "pools", "slopes", "sum_params_bytes", "uniform_params",
+    "vec_params",
 ]  # fmt: skip

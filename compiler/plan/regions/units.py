@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from compiler import ir
 from compiler.plan.layers.layer import ConvLayer, Layer
+from compiler.plan.layers.narrow_tiles import imbalance_of_tiles
 from compiler.plan.layers.region_share import EngineShare, imbalance
 from compiler.plan.work import layer_work
 from hw.contract.params import SocParams
@@ -49,5 +50,8 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
         if not layer.by_channels and len(layer.tiles) >= engines:
             busy[LD1] *= engines  # they share the channels of the result, and each reads all of the input
     largest = max(sum(EngineShare(engine, engines).of(blocks)) for engine in range(engines)) * engines / channels
-    by_channels = busy / engines * np.array([imbalance(len(blocks), engines), *([largest] * 3)])
+    tiles = (
+        imbalance_of_tiles(layer, params, engines) if isinstance(layer, ConvLayer) else imbalance(len(blocks), engines)
+    )
+    by_channels = busy / engines * np.array([tiles, *([largest] * 3)])
     return LayerTimes(busy / engines, work.weights // engines, outputs, by_channels, by_rows, work.weights)

@@ -11,7 +11,7 @@ import numpy as np
 
 from compiler.ir import CompileError
 from compiler.plan.layers.layer import ConvLayer
-from compiler.plan.layers.region_share import imbalance
+from compiler.plan.layers.narrow_tiles import imbalance_of_tiles
 from compiler.plan.layers.vec_params import PARAMS_SLOTS, conv_params_bytes, sum_params_bytes
 from compiler.plan.tiling.conv_tiling import ConvTiling, KernelChunk, TileGeometry, TilingContext, geometry
 from compiler.plan.work import staged_together, tiled_conv
@@ -236,7 +236,7 @@ def estimate(
     fetch = moved(instructions * INSN_BYTES, params)
     # Results of a single channel tile go to DRAM in short runs, each a burst of its own.
     stores = channel_tiles * work.pixels * SHORT_RUN if context.out_dram and not pixels_outer else 0
-    balance = _balance(layer, context, rows, cols) if layer.by_channels else 1.0
+    balance = _balance(layer, context, params, rows, cols) if layer.by_channels else 1.0
     units = [balance * unit for unit in (mac, ld0, ld1, vec)] + [dram, fetch, stores]
     start = 0.0
     if context.in_dram:
@@ -258,7 +258,7 @@ def _own_loads(
     return tiles * (start + tile_load_cycles(g.in_rows, g.in_cols, channels, depth, together, params))
 
 
-def _balance(layer: ConvLayer, context: TilingContext, rows: int, cols: int) -> float:
+def _balance(layer: ConvLayer, context: TilingContext, params: SocParams, rows: int, cols: int) -> float:
     """Return how much longer the engine with the most work takes than with equal parts: of the channel tiles, or of the
     pixel tiles in order, whichever is better."""
     sizes = [
@@ -267,7 +267,7 @@ def _balance(layer: ConvLayer, context: TilingContext, rows: int, cols: int) -> 
     done = np.concatenate(([0], np.cumsum(np.tile(np.concatenate(sizes), context.images))))
     bounds = [(len(done) - 1) * i // context.engines for i in range(context.engines + 1)]
     by_pixels = float(np.diff(done[bounds]).max() * context.engines / done[-1])
-    return min(by_pixels, imbalance(len(layer.tiles), context.engines))
+    return min(by_pixels, imbalance_of_tiles(layer, params, context.engines))
 
 
 def _lengths(length: int, step: int) -> list[int]:
