@@ -15,7 +15,8 @@ PLAIN = re.findall(
     r"\w+",
     """
 accelerator access addend addition address admit allocator alone annealing arbiter area assembly band bar base beam
-bench between bits box branch build by bytes cache caesura call cells chain change channel chart check choice choose
+bench between bits blend
+box branch build by bytes cache caesura call cells chain change channel chart check choice choose
 client closed code collector column combinational combinations combine command compile component const constant
 contained content context contract control copy cost cut cycle cycles data datapath decode defer dependencies design
 died dimension disagreement division docgen duplicate dynamic earliest edge element emission emit end error estimate

@@ -67,6 +67,9 @@ SUMS: dict[str, Case] = {
     "transposed convolution of each channel": lambda net, x: _transposed(
         net, x, (24, 1, 4, 4), strides=[2, 2], pads=[1] * 4, group=24
     ),
+    "linear interpolation": lambda net, x: net.node(
+        "Resize", [x, "", net.const([1, 1, 2, 4], "float32")], mode="linear"
+    ),
     "mean of rows": lambda net, x: net.node("ReduceMean", [x], axes=[2]),
     "mean of everything": lambda net, x: net.node("ReduceMean", [x]),
 }

@@ -1,6 +1,6 @@
 """What the back end executes: operators of the graph in the few forms that the units know; how engines share them."""
 
-from compiler.plan.layers import pools, slopes
+from compiler.plan.layers import blends, pools, slopes
 from compiler.plan.layers.layer import (
     ChannelTile,
     ConvLayer,
@@ -29,6 +29,6 @@ from compiler.plan.layers.vec_params import (
 __all__ = [
     "PARAMS_SLOTS", "ChannelTile", "ConvLayer", "EltwiseLayer", "EngineShare", "HostLayer", "Layer", "LoadLayer",
     "MatrixRows", "MaxLayer", "MoveLayer", "NormLayer", "PadLayer", "ProductLayer", "Share",
-    "SoftmaxLayer", "StridedCopy", "conv_params_bytes", "first_row", "imbalance", "own_rows",
+    "SoftmaxLayer", "StridedCopy", "blends", "conv_params_bytes", "first_row", "imbalance", "own_rows",
     "params_bytes", "pools", "slopes", "sum_params_bytes", "uniform_params", "vec_params",
 ]  # fmt: skip
