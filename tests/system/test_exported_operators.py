@@ -70,6 +70,16 @@ SUMS: dict[str, Case] = {
     "linear interpolation": lambda net, x: net.node(
         "Resize", [x, "", net.const([1, 1, 2, 4], "float32")], mode="linear"
     ),
+    "batch normalisation": lambda net, x: net.node(
+        "BatchNormalization",
+        [
+            x,
+            *(
+                net.const(net.rng.uniform(low, high, 24), "float32")
+                for low, high in ((-2, 2), (-9, 9), (-9, 9), (1, 2))
+            ),
+        ],
+    ),
     "mean of rows": lambda net, x: net.node("ReduceMean", [x], axes=[2]),
     "mean of everything": lambda net, x: net.node("ReduceMean", [x]),
 }
