@@ -52,6 +52,12 @@ CASES: dict[str, Case] = {
     "a mirror around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="reflect"),
     "nearest pixels": lambda net, x: net.node("Resize", [x, "", net.const([1, 1, 2, 3], "float32")], mode="nearest"),
     "nearest pixels of fewer": lambda net, x: net.node("Resize", [x, "", net.const([1, 1, 0.7, 1.5], "float32")]),
+    "several indices": lambda net, x: net.node("Gather", [x, *_ints(net, [3, 2, 20, 21, 22])], axis=1),
+    "tiles": lambda net, x: net.node("Tile", [x, *_ints(net, [1, 2, 1, 2])]),
+    "an expanded pixel": lambda net, x: net.node(
+        "Expand", [_slice(net, x, [3, 4], [4, 5], [2, 3]), *_ints(net, [1, 24, 7, 5])]
+    ),
+    "a triangle": lambda net, x: net.node("Where", [net.const(np.tri(10, 9) > 0), x, net.const(-1.5, "float32")]),
     "edges around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="edge"),
 }
 SUMS: dict[str, Case] = {

@@ -28,6 +28,8 @@ _EXTENTS = (
     "Gather",
     "Resize",
     "Upsample",
+    "Expand",
+    "Tile",
 )  #: they choose elements or add some, and change no value
 _UNARY = (
     "Abs", "Celu", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log",
