@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from compiler import ir
 from compiler.frontend.draft import HANDLERS, Handler
 from compiler.frontend.ops import (
+    affine,
     conv,
     eltwise,
+    expand,
     host,
+    masks,
     matmul,
     move,
     pads,
@@ -22,9 +25,11 @@ from compiler.frontend.ops import (
     quantise,
     recurrent,
     reduce,
+    resize,
     rows,
     slices,
     slopes,
+    transposed,
 )
 from compiler.ir.graph import EIGHT_BIT
 
@@ -77,6 +82,13 @@ OPERATOR_FORMS = (
         "one and two dimensions, any groups, strides, pads, dilations", "MAC arrays", (ir.Conv,), types=_WEIGHTS,
     ),
     OperatorForms(
+        (transposed.conv_transpose,),
+        "one and two dimensions, any groups, strides, pads, dilations, output_padding; weights quantised per tensor or "
+        "along axis 1",
+        "a convolution for each place in a stride, or for each row of them; their results are stored where they belong",
+        (ir.Conv,), types=_WEIGHTS,
+    ),
+    OperatorForms(
         (matmul.gemm, matmul.matmul, matmul.matmul_integer, matmul.qgemm, matmul.qlinear_matmul),
         "by a constant, or of two computed matrices", "MAC arrays", (ir.Conv, ir.Product), types=_WEIGHTS,
     ),
@@ -93,6 +105,14 @@ OPERATOR_FORMS = (
         "two tensors, or one and a constant; the second may be broadcast over pixels",
         "vector unit, or part of the convolution in front", (ir.Eltwise,),
         only=("Add", "Sub", "Mul", "QLinearAdd", "QLinearMul"),
+    ),
+    OperatorForms(
+        (affine.batch_normalisation,), "constant scale, bias, mean, variance",
+        "part of the convolution or product in front, or a depthwise convolution", (ir.Conv,),
+    ),
+    OperatorForms(
+        (eltwise.binary,), "a tensor and a constant in float for each channel", "the same", (ir.Conv,),
+        only=("Add", "Sub", "Mul"),
     ),
     OperatorForms(
         (eltwise.binary,), "any number of tensors", "vector unit, two at a time", (ir.Eltwise,), only=("Min", "Max")
@@ -120,7 +140,26 @@ OPERATOR_FORMS = (
     OperatorForms(
         (slices.slice_,), "any axes, steps forwards", "the same; with steps copies", (ir.Slice,)
     ),
-    OperatorForms((slices.gather,), "one constant index", "the same", (ir.Slice,)),
+    OperatorForms(
+        (slices.gather,), "constant indices", "the same; several indices in few stretches are slices and a concatenation",
+        (ir.Slice, ir.Concat),
+    ),
+    OperatorForms((expand.expand, expand.tile), "constants", "copies", (ir.Repeat,)),
+    OperatorForms(
+        (masks.where,), "a constant condition, one tensor and one value", "one product with a mask", (ir.Eltwise,)
+    ),
+    OperatorForms(
+        (resize.resize,),
+        "nearest pixels, any coordinates and rounding, by constant scales or sizes; one pixel to an image in mode "
+        "linear too",
+        "one copy by whole factors; elsewhere also slices", (ir.Repeat, ir.Slice),
+    ),
+    OperatorForms(
+        (resize.resize,),
+        "linear, whole factors whose product of weights fits 8 bits (2, 4, 8 in both directions), corners not aligned; "
+        "half-way cases, in which both may differ by one, are 0.4 % of the elements by factors 4 and 8",
+        "a depthwise convolution for each place in a factor, stored where it belongs", (ir.Blend,),
+    ),
     OperatorForms(
         (move.concat, quantise.qlinear_concat), "any axis; constants too",
         "parts that are written in place, or copies; a table in front of parts in other steps", (ir.Concat, ir.Table),

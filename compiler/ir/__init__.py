@@ -2,11 +2,12 @@
 
 from compiler.ir.graph import CompileError, GoldenRule, Graph, Operation, Port, Requantisation, Tensor, TensorValue
 from compiler.ir.moves import Concat, Host, Pad, Permute, Repeat, Reshape, Slice
-from compiler.ir.products import Conv, Pool, Product
+from compiler.ir.products import Blend, Conv, Pool, Product
 from compiler.ir.vector import BINARY, Eltwise, LayerNorm, Slope, Softmax, Table
 
 __all__ = [
     "BINARY",
+    "Blend",
     "CompileError",
     "Concat",
     "Conv",

@@ -52,6 +52,12 @@ CASES: dict[str, Case] = {
     "a mirror around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="reflect"),
     "nearest pixels": lambda net, x: net.node("Resize", [x, "", net.const([1, 1, 2, 3], "float32")], mode="nearest"),
     "nearest pixels of fewer": lambda net, x: net.node("Resize", [x, "", net.const([1, 1, 0.7, 1.5], "float32")]),
+    "several indices": lambda net, x: net.node("Gather", [x, *_ints(net, [3, 2, 20, 21, 22])], axis=1),
+    "tiles": lambda net, x: net.node("Tile", [x, *_ints(net, [1, 2, 1, 2])]),
+    "an expanded pixel": lambda net, x: net.node(
+        "Expand", [_slice(net, x, [3, 4], [4, 5], [2, 3]), *_ints(net, [1, 24, 7, 5])]
+    ),
+    "a triangle": lambda net, x: net.node("Where", [net.const(np.tri(10, 9) > 0), x, net.const(-1.5, "float32")]),
     "edges around": lambda net, x: net.node("Pad", [x, *_ints(net, [0, 0, 1, 2, 0, 0, 3, 1])], mode="edge"),
 }
 SUMS: dict[str, Case] = {
@@ -66,6 +72,19 @@ SUMS: dict[str, Case] = {
     ),
     "transposed convolution of each channel": lambda net, x: _transposed(
         net, x, (24, 1, 4, 4), strides=[2, 2], pads=[1] * 4, group=24
+    ),
+    "linear interpolation": lambda net, x: net.node(
+        "Resize", [x, "", net.const([1, 1, 2, 4], "float32")], mode="linear"
+    ),
+    "batch normalisation": lambda net, x: net.node(
+        "BatchNormalization",
+        [
+            x,
+            *(
+                net.const(net.rng.uniform(low, high, 24), "float32")
+                for low, high in ((-2, 2), (-9, 9), (-9, 9), (1, 2))
+            ),
+        ],
     ),
     "mean of rows": lambda net, x: net.node("ReduceMean", [x], axes=[2]),
     "mean of everything": lambda net, x: net.node("ReduceMean", [x]),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, operator
-from compiler.frontend.ops import move, pointwise, quantise, rows
+from compiler.frontend.ops import affine, move, pointwise, quantise, rows
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
@@ -154,6 +154,13 @@ def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
             taken = node.op_type in ("Add", "Mul") or (node.op_type == "Sub" and value is left)
             if taken and isinstance(value, Accumulated | rows.Normalised) and isinstance(other, Const | QuantConst):
                 return [_with_constant(value, other.array, node.op_type)]
+            if taken and isinstance(value, Real) and isinstance(other, Const):
+                by = affine.per_channel(value.shape, other.array)
+                if by is not None:
+                    one, nothing = np.ones(by.size), np.zeros(by.size)
+                    sign = -1 if node.op_type == "Sub" else 1
+                    factor, offset = (by, nothing) if node.op_type == "Mul" else (one, sign * by)
+                    return [affine.affine(draft, node, value, factor, offset)]
         if not _one_tensor(left, right):
             return [combined(node, [_operand(draft, name) for name in node.input])]
     return pointwise.extended(draft, node)

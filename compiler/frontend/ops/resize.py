@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from compiler.frontend.draft import Draft, Value, attributes, operator
-from compiler.frontend.ops import repeats, slices
+from compiler.frontend.ops import blends, repeats, slices
 from compiler.frontend.problems import Unsupported, first_line
 from compiler.frontend.values import Quant, Real
 from sim.host import session
@@ -26,7 +26,7 @@ _ATTRIBUTES = (
 
 @operator("Resize", "Upsample")
 def resize(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return an image of another size: of nearest pixels as copies."""
+    """Return an image of another size: of nearest pixels as copies, by linear interpolation as blends of pixels."""
     given, value = attributes(node), slices.stored_value(draft, node)
     mode = given.get("mode", "nearest")
     if given.get("keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -36,7 +36,10 @@ def resize(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     matrices = _matrices(draft, node, value.shape)
     if mode == "nearest" or all(len(matrix) == 1 for matrix in matrices.values()):
         return [_nearest(draft, node, value, matrices)]
-    raise Unsupported(f"mode {mode!r}; the accelerator resizes by nearest pixels")
+    if mode != "linear":
+        raise Unsupported(f"mode {mode!r}; the accelerator resizes by nearest pixels, and by linear interpolation")
+    x = draft.real(node.input[0])
+    return [blends.blended(node, x, matrices)]
 
 
 def _nearest(draft: Draft, node: onnx.NodeProto, value: Real | Quant, matrices: dict[int, Matrix]) -> Real | Quant:

@@ -1,4 +1,4 @@
-"""Parts of tensors along axes: Slice, Split, and Gather of one index, such as the class token of an encoder."""
+"""Parts of tensors along axes: Slice, Split, and Gather of constant indices."""
 
 import dataclasses
 import math
@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Value, attributes, operator
+from compiler.frontend.ops import repeats
 from compiler.frontend.ops.move import own_axes
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import Signature
@@ -28,15 +29,21 @@ class _Stretch:
 
 @operator("Gather")
 def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return one index along an axis, such as the class token of an encoder."""
+    """Return indices along an axis, such as the class token of an encoder, or channels in another order."""
     value, indices = stored_value(draft, node), draft.constant(node, 1, "indices")
     assert indices is not None
-    if indices.size != 1:
-        raise Unsupported(f"{indices.size} indices; the accelerator takes one")
+    if not indices.size:
+        raise Unsupported("no indices, which leave nothing")
     rank = len(value.shape)
     axis = attributes(node).get("axis", 0) % rank
-    first = int(indices.reshape(-1)[0]) % value.shape[axis]
+    first, *others = (int(index) % value.shape[axis] for index in indices.reshape(-1))
     shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
+    if others:
+        quant = value.quant if isinstance(value, Real) else value
+        params = draft.quantisation(quant.tensor)
+        quant = repeats.chosen(draft, node.output[0], node.name, quant, axis, [first, *others])
+        quant = named(draft, node, value, dataclasses.replace(quant, shape=shape), params)
+        return [dataclasses.replace(value, quant=quant) if isinstance(value, Real) else quant]
     return [_Whole(draft, node, value).part([_Stretch(axis, first, 1)], shape, 0)]
 
 

@@ -135,10 +135,3 @@ def test_a_class_token_joins_and_is_taken_out():
     graph = import_model(net.model(net.q(net.node("Relu", [_stored(net, first, 0.03, 5)]), 0.03, 5)))
     assert "slice" in kinds(graph) and graph.tensors[graph.outputs[0].tensor].size == 24
     assert _judged(net.model(net.q(y, 0.03, 5)))[-1] == "slice"
-
-
-def test_several_indices_are_refused():
-    net = Net(opset=17)
-    y = net.node("Gather", [_operand(net, (1, 6, 24), "x"), net.const([0, 2], np.int64)], axis=1)
-    with pytest.raises(UnsupportedModel, match="2 indices; the accelerator takes one"):
-        import_model(net.model(net.q(y, 0.03, 5)))

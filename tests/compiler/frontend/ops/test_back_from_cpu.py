@@ -13,8 +13,10 @@ def qlinear_conv(net, x, scale, shape, out, dtype):
 
 
 ON_CPU = {
-    "Tile": lambda net, x: net.node("Tile", [x, net.const([1, 1, 2, 1], np.int64)]),
-    "Gather": lambda net, x: net.node("Gather", [x, net.const([0, 2, 1], np.int64)], axis=2),
+    "GatherElements": lambda net, x: net.node(
+        "GatherElements", [x, net.const(np.broadcast_to([5, 0, 3], (1, 8, 6, 3)), np.int64)], axis=3
+    ),
+    "Slice": lambda net, x: net.node("Slice", [x, *(net.const([each], np.int64) for each in (5, -7, 2, -1))]),
     "Where": lambda net, x: net.node("Where", [net.const(np.ones((1, 1, 1, 1), bool)), x, x]),
     "CumSum": lambda net, x: net.q(net.node("CumSum", [net.dq(x, 0.9, 3), net.const(2, np.int64)]), 0.9, 3),
 }

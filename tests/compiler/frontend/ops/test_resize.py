@@ -1,11 +1,12 @@
-"""Resize and Upsample, by nearest pixels: copies, for all ways to count coordinates and to round."""
+"""Resize and Upsample: by nearest pixels copies, for all ways to count coordinates and to round; linear as blends."""
 
 import numpy as np
 import pytest
 
+from compiler import golden, reference
 from compiler.frontend import import_model
 from compiler.frontend.problems import UnsupportedModel
-from tests.support.golden_check import check_model, kinds
+from tests.support.golden_check import check_model, kinds, random_inputs
 from tests.support.onnx_models import Net
 
 SHAPE = (1, 6, 8, 6)
@@ -88,4 +89,62 @@ def test_an_older_operator_set():
 def test_others_are_refused(attributes, reason):
     with pytest.raises(UnsupportedModel, match=reason) as error:
         import_model(model_of(sizes=[1, 6, 16, 12], **attributes))
+    assert len(error.value.nodes) == 1
+
+
+def interpolated(x, factor, axis, half):
+    """``x`` along ``axis`` in ``factor`` times as many steps, in float64; pixels beyond the edge are those at it."""
+    place = (np.arange(x.shape[axis] * factor) + 0.5 * half) / factor - 0.5 * half
+    low = np.floor(place).astype(int)
+    before, behind = (np.take(x, np.clip(low + i, 0, x.shape[axis] - 1), axis) for i in (0, 1))
+    part = (place - low).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    return before * (1 - part) + behind * part
+
+
+@pytest.mark.parametrize("target", [PARAMS, (0.21, -3)])
+@pytest.mark.parametrize("mode", ["half_pixel", "pytorch_half_pixel", "asymmetric"])
+@pytest.mark.parametrize(
+    "shape, factors",
+    [
+        (SHAPE, (2, 2)),
+        (SHAPE, (4, 4)),
+        (SHAPE, (8, 8)),
+        ((2, 6, 9, 5), (3, 1)),
+        ((1, 6, 2, 1), (2, 5)),
+        ((1, 6, 9), (4,)),
+    ],
+)
+def test_linear_interpolation(shape, factors, mode, target):
+    """What is stored is the nearest integer; where two are, onnxruntime may store the other one."""
+    model = model_of([1, 1, *factors], shape=shape, mode="linear", coordinate_transformation_mode=mode, target=target)
+    graph = check_model(model)
+    assert set(kinds(graph)) <= {"blend", "concat", "reshape", "permute"}
+    (given,) = random_inputs(graph).values()
+    real = (given.astype(float) - PARAMS[1]) * np.float32(PARAMS[0])
+    for axis, factor in enumerate(factors, start=2):
+        real = interpolated(real, factor, axis, mode != "asymmetric")
+    wanted = np.clip(real / np.float32(target[0]) + target[1], -128, 127)
+    (found,) = reference.run(graph, random_inputs(graph)).values()
+    assert np.abs(found - wanted).max() <= 0.5 + 1e-4
+    (golden_one,) = golden.golden_outputs(model, random_inputs(graph)).values()
+    assert np.count_nonzero(found != golden_one) <= found.size * (0.06 if 3 in factors else 0.01)
+
+
+def test_a_clamp_is_part_of_a_blend():
+    net = Net(16)
+    y = net.node("Resize", [net.dq(net.input(SHAPE), *PARAMS), "", net.const([1, 1, 2, 2], np.float32)], mode="linear")
+    assert "table" not in kinds(check_model(net.model(net.q(net.node("Relu", [y]), *PARAMS)), exact=True))
+
+
+@pytest.mark.parametrize(
+    ("scales", "attributes", "reason"),
+    [
+        ([1, 1, 2, 2], {"coordinate_transformation_mode": "align_corners"}, "8 to 16 pixels; .* not where corners are"),
+        ([1, 1, 1.5, 1.5], {}, "8 to 12 pixels; the accelerator interpolates to whole multiples"),
+        ([1, 1, 16, 16], {}, "factors 16 by 16 need weights up to 961; .* resize in two steps"),
+    ],
+)
+def test_other_interpolation_is_refused(scales, attributes, reason):
+    with pytest.raises(UnsupportedModel, match=reason) as error:
+        import_model(model_of(scales, mode="linear", **attributes))
     assert len(error.value.nodes) == 1
