@@ -141,8 +141,8 @@ OPERATOR_FORMS = (
         (slices.slice_,), "any axes, steps forwards", "the same; with steps copies", (ir.Slice,)
     ),
     OperatorForms(
-        (slices.gather,), "constant indices", "the same; several indices in few stretches are slices and a concatenation",
-        (ir.Slice, ir.Concat),
+        (slices.gather,), "constant indices",
+        "the same; several indices in few stretches are slices and a concatenation", (ir.Slice, ir.Concat),
     ),
     OperatorForms((expand.expand, expand.tile), "constants", "copies", (ir.Repeat,)),
     OperatorForms(
