@@ -1,0 +1,107 @@
+"""Shuffles of channels in the form that costs least.
+
+A shuffle deals the groups of channels of a pixel out in turn. The same bytes are an image in which each pixel is as many
+columns as it has groups, of the channels of a group each. A 1x1 convolution behind the shuffle is one over so many
+columns of that image, with the columns of its weights in another order: then nothing is shuffled. Where others read the
+result, a shuffle remains. What nobody reads of it is not computed: a part of its channels comes from a part of those of
+each column.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from compiler.frontend.source import free_name
+from compiler.ir import Conv, Graph, Operation, Permute, Reshape, Shuffle, Slice, Tensor
+
+#: Channels of a group from which on columns cost less than all channels of a pixel: a word of each, and its load.
+_LEAST = 16
+_DEALT = (0, 1, 2, 4, 3)  #: the order of axes (images, rows, columns, groups, channels of a group)
+
+
+def deal_channels(graph: Graph) -> None:
+    """Make shuffles of permutations, equal ones once, and bring them next to those readers that cannot do without. What
+    nothing reads any more stays for the importer to drop."""
+    _name_columns(graph)
+    for rewrite in (_parts, _convolutions):
+        for op in list(graph.ops):
+            if isinstance(op, Shuffle):
+                rewrite(graph, op)
+
+
+def _name_columns(graph: Graph) -> None:
+    """Replace permutations that deal out channels by shuffles of columns."""
+    known: dict[tuple[str, int], str] = {}
+    for op in list(graph.ops):
+        if not isinstance(op, Permute) or op.perm != _DEALT:
+            continue
+        images, height, width, groups, depth = graph.tensors[op.inputs[0]].shape
+        if depth < _LEAST or groups == 1:
+            continue
+        key, made = (graph.roots()[op.inputs[0]], groups), list[Operation]()
+        if key not in known:
+            columns = _like(graph, op.inputs[0], f"{op.output}:columns", (images, height, width * groups, depth))
+            known[key] = _like(graph, op.inputs[0], f"{op.output}:dealt", (images, height, width, depth * groups))
+            made = [
+                Reshape(columns, [op.inputs[0]], columns),
+                Shuffle(op.name, [columns], known[key], nodes=op.nodes, groups=groups),
+            ]
+        _replace(graph, op, [*made, Reshape(f"{op.output}:groups", [known[key]], op.output)])
+
+
+def _parts(graph: Graph, op: Shuffle) -> None:
+    """Where only parts of the result of ``op`` are read, let each be a shuffle of a part of the columns."""
+    found = _readers(graph, op)
+    slices = [reader for reader in found or () if isinstance(reader, Slice) and _whole_groups(graph, reader, op.groups)]
+    if not slices or len(slices) != len(found or ()):
+        return
+    images, height, width, _ = graph.tensors[op.inputs[0]].shape
+    for part in slices:
+        depth = graph.tensors[part.output].shape[3] // op.groups
+        taken = _like(graph, op.inputs[0], f"{part.output}:columns", (images, height, width, depth))
+        dealt = Shuffle(f"{op.name}/{part.name}", [taken], part.output, nodes=op.nodes, groups=op.groups)
+        cut = Slice(part.name, op.inputs, taken, nodes=part.nodes, axis=3, first=part.first // op.groups)
+        _replace(graph, part, [cut, dealt])
+
+
+def _whole_groups(graph: Graph, part: Slice, groups: int) -> bool:
+    return part.axis == 3 and part.step == 1 and not (part.first % groups or graph.tensors[part.output].shape[3] % groups)
+
+
+def _convolutions(graph: Graph, op: Shuffle) -> None:
+    """Where only 1x1 convolutions read the result of ``op``, let them read the columns."""
+    found = _readers(graph, op) or []
+    convs = [reader for reader in found if isinstance(reader, Conv) and _takes_any_order(reader)]
+    if len(convs) != len(found):
+        return
+    for conv in convs:
+        outs, _, _, channels = conv.weights.shape
+        turned = conv.weights.reshape(outs, 1, channels // op.groups, op.groups).transpose(0, 1, 3, 2)
+        strides, nodes = (conv.strides[0], conv.strides[1] * op.groups), [*op.nodes, *conv.nodes]
+        weights = np.ascontiguousarray(turned)
+        _replace(graph, conv, [replace(conv, inputs=op.inputs, weights=weights, strides=strides, nodes=nodes)])
+
+
+def _takes_any_order(conv: Conv) -> bool:
+    return conv.weights.shape[1:3] == (1, 1) and conv.groups == 1 and not any(conv.pads)
+
+
+def _readers(graph: Graph, op: Shuffle) -> list[Operation] | None:
+    """Return those that read the result of ``op``; None if not all read it in its own shape, or an output holds it."""
+    roots, shape = graph.roots(), graph.tensors[op.output].shape
+    names = {name for name, root in roots.items() if root == op.output}
+    found = [reader for reader in graph.ops if names.intersection(reader.inputs) and not reader.renames]
+    whole = all(graph.tensors[name].shape == shape for one in found for name in one.inputs if name in names)
+    return found if whole and not any(port.tensor in names for port in graph.outputs) else None
+
+
+def _like(graph: Graph, name: str, wanted: str, shape: tuple[int, ...]) -> str:
+    """Return the name of a tensor of ``shape``, quantised like ``name``, which it adds."""
+    tensor, free = graph.tensors[name], free_name(wanted, graph.tensors)
+    graph.tensors[free] = Tensor(free, shape, tensor.dtype, tensor.scale, tensor.zero_point)
+    return free
+
+
+def _replace(graph: Graph, op: Operation, made: list[Operation]) -> None:
+    place = next(i for i, other in enumerate(graph.ops) if other is op)
+    graph.ops[place : place + 1] = made
