@@ -4,7 +4,8 @@ A shuffle deals the groups of channels of a pixel out in turn. The same bytes ar
 columns as it has groups, of the channels of a group each. A 1x1 convolution behind the shuffle is one over so many
 columns of that image, with the columns of its weights in another order: then nothing is shuffled. Where others read the
 result, a shuffle remains. What nobody reads of it is not computed: a part of its channels comes from a part of those of
-each column.
+each column. A depthwise convolution in between works on the channels as they lie, and what it makes is shuffled: by its
+readers.
 """
 
 from dataclasses import replace
@@ -23,7 +24,7 @@ def deal_channels(graph: Graph) -> None:
     """Make shuffles of permutations, equal ones once, and bring them next to those readers that cannot do without. What
     nothing reads any more stays for the importer to drop."""
     _name_columns(graph)
-    for rewrite in (_parts, _convolutions):
+    for rewrite in (_parts, _behind_depthwise, _convolutions):
         for op in list(graph.ops):
             if isinstance(op, Shuffle):
                 rewrite(graph, op)
@@ -68,10 +69,44 @@ def _whole_groups(graph: Graph, part: Slice, groups: int) -> bool:
     return part.axis == 3 and part.step == 1 and not (part.first % groups or graph.tensors[part.output].shape[3] % groups)
 
 
+def _behind_depthwise(graph: Graph, op: Shuffle) -> None:
+    """Where only 1x1 convolutions and depthwise ones in front of such read the result of ``op``, shuffle what the
+    depthwise ones make instead."""
+    found = _readers(graph, op) or []
+    convs = [reader for reader in found if isinstance(reader, Conv) and _takes_any_order(graph, op, reader)]
+    between = [reader for reader in found if isinstance(reader, Conv) and _is_depthwise(reader)]
+    if not isinstance(graph.producer(op.inputs[0]), Reshape) or len(convs) + len(between) != len(found):
+        return
+    behind = [_readers(graph, conv) or [conv] for conv in between]
+    if not all(isinstance(one, Conv) and _takes_any_order(graph, op, one) for readers in behind for one in readers):
+        return
+    for conv in between:
+        images, height, width, channels = graph.tensors[conv.output].shape
+        depth, source = channels // op.groups, graph.tensors[op.output].shape
+        order = np.arange(channels).reshape(depth, op.groups).T.reshape(-1)
+        whole = _like(graph, op.inputs[0], f"{conv.output}:whole", source)
+        made = _like(graph, conv.output, f"{conv.output}:made", (images, height, width, channels))
+        columns = _like(graph, conv.output, f"{conv.output}:columns", (images, height, width * op.groups, depth))
+        how = conv.requantise
+        scale = how.scale if np.size(how.scale) == 1 else np.asarray(how.scale)[order]
+        moved = replace(
+            conv, inputs=[whole], output=made, weights=conv.weights[order], bias=conv.bias[order],
+            requantise=replace(how, scale=scale),
+        )  # fmt: skip
+        _replace(graph, conv, [
+            Reshape(whole, op.inputs, whole), moved, Reshape(columns, [made], columns),
+            Shuffle(f"{conv.name}/{op.name}", [columns], conv.output, nodes=op.nodes, groups=op.groups),
+        ])  # fmt: skip
+
+
+def _is_depthwise(conv: Conv) -> bool:
+    return conv.groups == conv.weights.shape[0] and conv.weights.shape[3] == 1
+
+
 def _convolutions(graph: Graph, op: Shuffle) -> None:
     """Where only 1x1 convolutions read the result of ``op``, let them read the columns."""
     found = _readers(graph, op) or []
-    convs = [reader for reader in found if isinstance(reader, Conv) and _takes_any_order(reader)]
+    convs = [reader for reader in found if isinstance(reader, Conv) and _takes_any_order(graph, op, reader)]
     if len(convs) != len(found):
         return
     for conv in convs:
@@ -82,11 +117,15 @@ def _convolutions(graph: Graph, op: Shuffle) -> None:
         _replace(graph, conv, [replace(conv, inputs=op.inputs, weights=weights, strides=strides, nodes=nodes)])
 
 
-def _takes_any_order(conv: Conv) -> bool:
-    return conv.weights.shape[1:3] == (1, 1) and conv.groups == 1 and not any(conv.pads)
+def _takes_any_order(graph: Graph, op: Shuffle, conv: Conv) -> bool:
+    """Return whether ``conv`` costs about the same if it reads the columns that ``op`` deals out: each of its groups
+    reads some channels of all of them."""
+    depth = graph.tensors[op.inputs[0]].shape[3]
+    grouped = conv.groups > 1 and (depth % conv.groups or depth // conv.groups < _LEAST)
+    return conv.weights.shape[1:3] == (1, 1) and not any(conv.pads) and not grouped
 
 
-def _readers(graph: Graph, op: Shuffle) -> list[Operation] | None:
+def _readers(graph: Graph, op: Operation) -> list[Operation] | None:
     """Return those that read the result of ``op``; None if not all read it in its own shape, or an output holds it."""
     roots, shape = graph.roots(), graph.tensors[op.output].shape
     names = {name for name, root in roots.items() if root == op.output}
