@@ -109,11 +109,6 @@ class ConvLayer(Layer):
         return self.depthwise or self.pe_channels > 0
 
     @property
-    def by_rows(self) -> bool:
-        """Return whether a row of the result comes from the row of the input with its number alone."""
-        return self.flat or (self.kernel[0] == self.strides[0] == 1 and not self.depthwise and not self.pads[0])
-
-    @property
     def kernel(self) -> tuple[int, int]:
         """Return the rows and columns of the kernel."""
         return self.weights.shape[1], self.weights.shape[2]

@@ -89,7 +89,7 @@ def _wanted(layer: Layer) -> Share | None:
     if isinstance(layer, ProductLayer | SoftmaxLayer):
         return Share.MATRICES
     if isinstance(layer, ConvLayer):
-        return Share.ROWS if layer.by_rows else None
+        return Share.ROWS if layer.flat else None
     return Share.ANY if isinstance(layer, EltwiseLayer) and not layer.broadcast else None
 
 
