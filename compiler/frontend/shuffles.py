@@ -15,8 +15,8 @@ import numpy as np
 from compiler.frontend.source import free_name
 from compiler.ir import Conv, Graph, Operation, Permute, Reshape, Shuffle, Slice, Tensor
 
-#: Channels of a group from which on columns cost less than all channels of a pixel: a word of each, and its load.
-_LEAST = 16
+_TILE, _WORD = 32, 8  #: channels of the result, and those of the input in a cycle, of the arrays of most machines
+_GROUP = 16  #: channels of a column that a group of a convolution must read, so that few cycles have fewer than a word
 _DEALT = (0, 1, 2, 4, 3)  #: the order of axes (images, rows, columns, groups, channels of a group)
 
 
@@ -37,7 +37,7 @@ def _name_columns(graph: Graph) -> None:
         if not isinstance(op, Permute) or op.perm != _DEALT:
             continue
         images, height, width, groups, depth = graph.tensors[op.inputs[0]].shape
-        if depth < _LEAST or groups == 1:
+        if not _pays(groups, depth):
             continue
         key, made = (graph.roots()[op.inputs[0]], groups), list[Operation]()
         if key not in known:
@@ -48,6 +48,12 @@ def _name_columns(graph: Graph) -> None:
                 Shuffle(op.name, [columns], known[key], nodes=op.nodes, groups=groups),
             ]
         _replace(graph, op, [*made, Reshape(f"{op.output}:groups", [known[key]], op.output)])
+
+
+def _pays(groups: int, depth: int) -> bool:
+    """Return whether a tile of a shuffle of ``groups`` with ``depth`` channels each takes fewer cycles for a pixel if it
+    reads its part of each group than if it reads all channels."""
+    return groups * -(-_TILE // (groups * _WORD)) < -(-groups * depth // _WORD)
 
 
 def _parts(graph: Graph, op: Shuffle) -> None:
@@ -121,7 +127,7 @@ def _takes_any_order(graph: Graph, op: Shuffle, conv: Conv) -> bool:
     """Return whether ``conv`` costs about the same if it reads the columns that ``op`` deals out: each of its groups
     reads some channels of all of them."""
     depth = graph.tensors[op.inputs[0]].shape[3]
-    grouped = conv.groups > 1 and (depth % conv.groups or depth // conv.groups < _LEAST)
+    grouped = conv.groups > 1 and (depth % conv.groups or depth // conv.groups < _GROUP)
     return conv.weights.shape[1:3] == (1, 1) and not any(conv.pads) and not grouped
 
 
