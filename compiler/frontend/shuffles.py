@@ -1,7 +1,7 @@
 """Shuffles of channels in the form that costs least.
 
-A shuffle deals the groups of channels of a pixel out in turn. The same bytes are an image in which each pixel is as many
-columns as it has groups, of the channels of a group each. A 1x1 convolution behind the shuffle is one over so many
+A shuffle deals the groups of channels of a pixel out in turn. The same bytes are an image in which each pixel is as
+many columns as it has groups, of the channels of a group each. A 1x1 convolution behind the shuffle is one over so many
 columns of that image, with the columns of its weights in another order: then nothing is shuffled. Where others read the
 result, a shuffle remains. What nobody reads of it is not computed: a part of its channels comes from a part of those of
 each column. A depthwise convolution in between works on the channels as they lie, and what it makes is shuffled: by its
@@ -51,8 +51,8 @@ def _name_columns(graph: Graph) -> None:
 
 
 def _pays(groups: int, depth: int) -> bool:
-    """Return whether a tile of a shuffle of ``groups`` with ``depth`` channels each takes fewer cycles for a pixel if it
-    reads its part of each group than if it reads all channels."""
+    """Return whether a tile of a shuffle of ``groups`` with ``depth`` channels each takes fewer cycles for a pixel if
+    it reads its part of each group than if it reads all channels."""
     return groups * -(-_TILE // (groups * _WORD)) < -(-groups * depth // _WORD)
 
 
@@ -72,7 +72,8 @@ def _parts(graph: Graph, op: Shuffle) -> None:
 
 
 def _whole_groups(graph: Graph, part: Slice, groups: int) -> bool:
-    return part.axis == 3 and part.step == 1 and not (part.first % groups or graph.tensors[part.output].shape[3] % groups)
+    bounds = part.first, graph.tensors[part.output].shape[3]
+    return part.axis == 3 and part.step == 1 and not any(bound % groups for bound in bounds)
 
 
 def _behind_depthwise(graph: Graph, op: Shuffle) -> None:

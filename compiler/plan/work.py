@@ -159,7 +159,7 @@ def _act_words(
     if tiling.fold:
         words = share * g.in_rows * tiling.cols * -(-g.pixel_words * params.rows // word)
         return words, share * g.lv1_bytes / word
-    each, channels = -(-g.pixel_bytes // word), max(tile.channels for tile in layer.tiles)
+    each, channels = float(-(-g.pixel_bytes // word)), max(tile.channels for tile in layer.tiles)
     if channels < context.pitch and g.pixel_bytes >= channels:  # other channels lie between those of two pixels
         each = max(each, words_per_run(context.pitch, channels, word))
     return share * g.lv0_bytes / word, max(share * g.lv1_bytes / word, runs * each)
