@@ -30,7 +30,19 @@ from onnx import helper, numpy_helper
 from compiler import reference
 from compiler.frontend.load import label_of, load, open_axes, read_model
 from compiler.frontend.source import OnnxSource, Signature
-from compiler.ir import GoldenRule, Graph, Operation, Pad, Permute, Reshape, Softmax, Table, Tensor, TensorValue
+from compiler.ir import (
+    GoldenRule,
+    Graph,
+    Operation,
+    Pad,
+    Permute,
+    Reshape,
+    Shuffle,
+    Softmax,
+    Table,
+    Tensor,
+    TensorValue,
+)
 from sim.host import session
 
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
@@ -146,6 +158,8 @@ def _in_onnx(graph: Graph, name: str, value: npt.NDArray) -> tuple[Tensor, npt.N
         op = graph.producer(tensor.name)
         if isinstance(op, Permute):
             value = value.reshape(tensor.shape).transpose(np.argsort(op.perm))
+        elif isinstance(op, Shuffle):
+            value = value.reshape(*tensor.shape[:3], -1, op.groups).swapaxes(3, 4)
         elif isinstance(op, Pad):
             top, left, bottom, right = op.pads
             _, height, width, _ = tensor.nhwc

@@ -109,7 +109,7 @@ class _Proof:
             raise _NotExact(f"{where} joins along the length")
         elif isinstance(op, ir.Eltwise):
             _eltwise(where, operands, axes, made)
-        elif not isinstance(op, ir.Concat | ir.Permute | ir.Table):
+        elif not isinstance(op, ir.Concat | ir.Permute | ir.Shuffle | ir.Table):
             raise _NotExact(f"nothing is known of {where}")
         _axis(where, made)
 

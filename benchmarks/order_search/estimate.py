@@ -64,7 +64,7 @@ def _compute(graph: ir.Graph, op: ir.Operation, params: SocParams) -> tuple[floa
             vector = size * math.prod(op.kernel) / lanes
         case ir.Eltwise() | ir.Table():
             vector = size / lanes
-        case ir.Concat() | ir.Permute() | ir.Pad():
+        case ir.Concat() | ir.Permute() | ir.Shuffle() | ir.Pad():
             vector = size / (params.lv1_word * params.engines)
     return (matrix + UNIT_START if matrix else 0.0), (vector + UNIT_START if vector else 0.0)
 

@@ -17,6 +17,7 @@ from compiler.frontend.joined_permutes import merge_permutes
 from compiler.frontend.joined_tables import join_tables
 from compiler.frontend.ops import host, move, written_norm
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
+from compiler.frontend.shuffles import deal_channels
 from compiler.frontend.source import OnnxSource
 from compiler.frontend.values import Const, Float, QuantConst, Real, Shape
 from compiler.ir import Graph, Port
@@ -160,6 +161,7 @@ def imported(source: OnnxSource, fallback: bool) -> Graph:
         raise UnsupportedModel(source.name, nodes, advice(source.model, tried))
     graph = found.draft.graph
     merge_permutes(graph)
+    deal_channels(graph)
     join_tables(graph)
     _prune(graph)
     return graph

@@ -128,7 +128,8 @@ OPERATOR_FORMS = (
         "a table; or two tables, a depthwise convolution and a sum", (ir.Table, ir.Slope),
     ),
     OperatorForms(
-        (move.reshape, move.transpose, move.identity), "constant shapes", "nothing, or one copy", _MOVED
+        (move.reshape, move.transpose, move.identity), "constant shapes",
+        "nothing, or one copy; of a shuffle of channels what no convolution can read as it lies", _MOVED,
     ),
     OperatorForms((move.cast,), "of an accumulator to float", "nothing", _MOVED, types="int32"),
     OperatorForms((move.between_depth_and_space,), "both modes", "one copy", _MOVED),

@@ -1,7 +1,7 @@
 """The compiler's intermediate representation: a graph of quantised tensors, and the operators the accelerator runs."""
 
 from compiler.ir.graph import CompileError, GoldenRule, Graph, Operation, Port, Requantisation, Tensor, TensorValue
-from compiler.ir.moves import Concat, Host, Pad, Permute, Repeat, Reshape, Slice
+from compiler.ir.moves import Concat, Host, Pad, Permute, Repeat, Reshape, Shuffle, Slice
 from compiler.ir.products import Blend, Conv, Pool, Product
 from compiler.ir.vector import BINARY, Eltwise, LayerNorm, Slope, Softmax, Table
 
@@ -25,6 +25,7 @@ __all__ = [
     "Repeat",
     "Requantisation",
     "Reshape",
+    "Shuffle",
     "Slice",
     "Slope",
     "Softmax",

@@ -78,6 +78,30 @@ class Permute(Operation):
 
 
 @dataclass
+class Shuffle(Operation):
+    """Deals ``groups`` columns of (N, H, W * groups, C) out to one pixel of (N, H, W, C * groups): channel
+    ``c * groups + g`` of the result is channel ``c`` of the pixel's column ``g``."""
+
+    groups: int
+    rule: ClassVar[GoldenRule] = GoldenRule.EXACT
+
+    def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
+        shape = inputs[0].shape
+        if len(shape) != 4 or self.groups < 1 or shape[2] % self.groups:
+            yield f"columns of {shape} in groups of {self.groups}"
+        elif output.shape != self._dealt(shape):
+            yield f"output {output.shape}, expected {self._dealt(shape)}"
+
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
+        images, height, width, depth = inputs[0].tensor.shape
+        columns = inputs[0].value.reshape(images, height, width // self.groups, self.groups, depth)
+        return columns.swapaxes(3, 4).reshape(output.shape)
+
+    def _dealt(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (*shape[:2], shape[2] // self.groups, shape[3] * self.groups)
+
+
+@dataclass
 class Repeat(Operation):
     """``numpy.repeat`` along every physical axis: each index comes ``factors[axis]`` times, one after the other."""
 

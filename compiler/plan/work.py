@@ -53,6 +53,7 @@ def layer_work(graph: ir.Graph, layer: Layer, params: SocParams) -> LayerWork | 
     if isinstance(layer, ConvLayer):
         mac = _convolved(graph, layer, params)
         weights = sum(shape.blocks for shape in mac) * params.rows * params.out_channels
+        moved = loaded + _by_groups(graph, layer, params), stored
         if layer.uniform:  # a half of LV0 holds the largest part of the kernel, and one more is smaller
             weights = min(weights, params.lv0_wgt_bytes * params.pes)
         added = (VecShape(vectors, operands=2),) if layer.addition else ()
@@ -68,6 +69,21 @@ def layer_work(graph: ir.Graph, layer: Layer, params: SocParams) -> LayerWork | 
     if isinstance(layer, NormLayer):
         return LayerWork((), (VecShape(vectors, 1 + 2 * WIDE_BYTES),), *moved)
     return LayerWork((), (), *moved, copies=True)
+
+
+def _by_groups(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> int:
+    """Return the bytes that the words have beside those of the input, out of which tiles load the channels of their
+    groups; 0 if each loads all channels."""
+    x, word = graph.tensors[layer.inputs[0]].nhwc, params.lv1_word
+    if layer.by_channels or not reads_groups(graph, layer):
+        return 0
+    words = sum(words_per_run(x[3], tile.channels, word) for tile in layer.tiles)
+    return max(0, int(math.prod(x[:3]) * (words * word - x[3])))
+
+
+def reads_groups(graph: ir.Graph, layer: ConvLayer) -> bool:
+    """Return whether each tile of channels of a convolution reads some of the input channels alone."""
+    return max(tile.channels for tile in layer.tiles) < graph.tensors[layer.inputs[0]].nhwc[3]
 
 
 def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> MacShape:
@@ -163,7 +179,10 @@ def _act_words(
     if tiling.fold:
         words = share * g.in_rows * tiling.cols * -(-g.pixel_words * params.rows // word)
         return words, share * g.lv1_bytes / word
-    return share * g.lv0_bytes / word, max(share * g.lv1_bytes / word, runs * -(-g.pixel_bytes // word))
+    each, channels = float(-(-g.pixel_bytes // word)), max(tile.channels for tile in layer.tiles)
+    if channels < context.pitch and g.pixel_bytes >= channels:  # other channels lie between those of two pixels
+        each = max(each, words_per_run(context.pitch, channels, word))
+    return share * g.lv0_bytes / word, max(share * g.lv1_bytes / word, runs * each)
 
 
 def _pe_runs(layer: ConvLayer, params: SocParams) -> int:

@@ -247,11 +247,30 @@ def _shuffle(graph: ir.Graph, op: ir.Permute, params: SocParams) -> ConvLayer | 
     source = np.arange(channels).reshape(shape[fixed:]).transpose(tail).reshape(-1)
     weights = np.zeros((channels, 1, 1, channels), np.int8)
     weights[np.arange(channels), 0, 0, source] = 1
+    return _copying(op, x, y, weights, tiles, 1)
+
+
+@lowers(ir.Shuffle)
+def _dealt(graph: ir.Graph, op: ir.Shuffle, params: SocParams) -> list[Layer]:
+    """A convolution over the columns of a pixel, with one weight of 1 for each channel: each tile of channels reads its
+    own part of every column alone."""
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    depth, channels = x.nhwc[3], y.nhwc[3]
+    weights = np.zeros((channels, 1, op.groups, 1), np.int8)
+    weights[np.arange(channels), 0, np.arange(channels) % op.groups, 0] = 1
+    return [_copying(op, x, y, weights, channel_tiles(channels, depth, 1, params, False), depth)]
+
+
+def _copying(
+    op: ir.Operation, x: ir.Tensor, y: ir.Tensor, weights: npt.NDArray, tiles: list[ChannelTile], groups: int
+) -> ConvLayer:
+    """Return a convolution that copies: each channel of the result has one weight, which is 1."""
     zero, (low, high) = x.zero_point, (-128, 127) if x.dtype == "int8" else (0, 255)
     keep = ir.Requantisation(np.ones(1, np.float32), zero, low, high)
+    channels, taps = len(weights), weights.shape[2]
     area = OutputArea(0, y.nhwc[1], 0, y.nhwc[2], np.zeros(channels, np.int32), np.ones(channels, np.float32))
     return ConvLayer(
-        op, [x.name], y.name, "shuffle", weights, 0, [area], keep, False, tiles, 1, (1, 1), (0, 0), (1, 1),
+        op, [x.name], y.name, "shuffle", weights, 0, [area], keep, False, tiles, groups, (1, taps), (0, 0), (1, 1),
         x.nhwc[:3] == y.nhwc[:3],
     )  # fmt: skip
 

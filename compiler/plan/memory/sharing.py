@@ -100,7 +100,7 @@ class BufferSharing:
         flow, reshaped = layer_flow(self._graph, self._layers), self._reshaped()
         outside = {port.tensor for port in (*self._graph.inputs, *self._graph.outputs)}
         for layer in reversed(self._layers):  # the slice of a slice hands its readers on
-            if not isinstance(layer.op, ir.Slice) or layer.op.step > 1 or {layer.output, *layer.inputs} & reshaped:
+            if not isinstance(layer.op, ir.Slice) or layer.op.step > 1 or layer.output in reshaped:
                 continue
             source = layer.inputs[0]
             place = origin(self._graph, layer.output, layer.op.axis, layer.op.first)

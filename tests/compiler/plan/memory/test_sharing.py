@@ -2,6 +2,10 @@
 
 import pytest
 
+from compiler import ir
+from compiler.plan.layers.lower import lower
+from compiler.plan.layers.step import ModelStep
+from compiler.plan.memory.sharing import BufferSharing
 from hw.contract.params import KIB, preset
 from tests.support.graphs import GraphBuilder, check
 
@@ -34,3 +38,17 @@ def test_who_looks_at_a_sum_sees_its_operand_too():
     build.output(build.conv(x, 8, (1, 1)))
     for observe in (False, True):
         check(build.graph, TINY.replace(lv2_bytes=32 * KIB), observe)
+
+
+@both
+def test_a_slice_of_a_tensor_under_another_shape_is_read_in_place(params):
+    """As of the columns of a pixel whose channels are shuffled."""
+    build = GraphBuilder(7)
+    wide = build.reshape(build.conv(build.input((1, 5, 6, 8)), 24, (1, 1)), (1, 5, 12, 12))
+    part = build.tensor((1, 5, 12, 7))
+    build.graph.ops.append(ir.Slice(part, [wide], part, axis=3, first=4))
+    build.output(build.conv(part, 9, (1, 2), (1, 2)))
+    steps = [ModelStep.alone(layer) for layer in lower(build.graph, params)]
+    assert BufferSharing(build.graph, steps, params).inside == {part: (wide, (0, 0, 4))}
+    for observe in (False, True):
+        check(build.graph, params, observe)
