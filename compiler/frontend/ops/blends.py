@@ -20,7 +20,7 @@ from compiler.frontend.ops import conv, interleave, repeats
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import requantise
 from compiler.frontend.values import Quant, Quantisation, Real
-from compiler.ir import Conv, Requantisation, Slice
+from compiler.ir import Conv, Requantisation
 
 _LARGEST = 255  #: weight
 _NEAR = 1e-4  #: to which the weights that onnxruntime gives are precise
@@ -117,26 +117,12 @@ class Blended(Pending):
         draft.add(Conv(self.node, [source], made, weights, 0, np.zeros(times * channels, np.int32), keep))
         return made
 
-    def _stretch(self, draft: Draft, source: str, first: int, count: int) -> str:
-        """Return ``count`` rows of an image from the ``first`` on."""
-        before = draft.graph.tensors[source]
-        if count == before.nhwc[1]:
-            return source
-        shape = (before.shape[0], count, *before.shape[2:])
-        made = interleave.inner(draft, f"{self.node}:stretch", shape, draft.quantisation(source))
-        draft.add(Slice(self.node, [source], made, axis=1, first=first))
-        return made
-
     def _mixed(
         self, draft: Draft, source: str, row: _Mix, columns: tuple[_Mix, ...], target: Quantisation, how: Requantisation
     ) -> str:  # fmt: skip
         """Return what ``row`` by each of ``columns`` makes of all pixels."""
         channels = self.x.shape[1]
         kernels = np.stack([_kernel(self.rows, row, self.columns, column) for column in columns])
-        used = np.flatnonzero(kernels.any(axis=(0, 2)))
-        kernels = kernels[:, used[0] : used[-1] + 1]
-        height = conv.image_size(self.x, "")[0]
-        source = self._stretch(draft, source, int(used[0]), (height - 1) * self.rows.copies + kernels.shape[1])
         weights = np.repeat(kernels, channels, axis=0)[..., None]
         totals = weights.sum(axis=(1, 2, 3), dtype=np.float32)
         shape = (self.x.shape[0], *self.x.shape[2:], len(weights))
