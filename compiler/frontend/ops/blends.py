@@ -20,11 +20,13 @@ from compiler.frontend.ops import conv, interleave, repeats
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import requantise
 from compiler.frontend.values import Quant, Quantisation, Real
-from compiler.ir import Conv, Requantisation
+from compiler.ir import Blend, Requantisation
 
 _LARGEST = 255  #: weight
+_LARGEST_SUM = 512  #: of the weights along an axis
+_MOST_COPIES = 8  #: of a pixel along an axis
 _NEAR = 1e-4  #: to which the weights that onnxruntime gives are precise
-_MANY_CHANNELS = 32  #: of a pixel, from which on it is stored alone as fast as beside others
+_MANY_CHANNELS = 64  #: of a pixel, from which on it takes less time to store it alone than to copy channels
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Blended(Pending):
     columns: _Axis
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """Return one ``ir.Conv`` for each mixture of rows, or of rows and columns."""
+        """Return one ``ir.Blend`` for each mixture of rows, or of rows and columns."""
         channels, mixes = self.x.shape[1], self.columns.mixes
         together = len(mixes) if channels < _MANY_CHANNELS else 1
         source = self._side_by_side(draft, self._surrounded(draft), together)
@@ -114,7 +116,7 @@ class Blended(Pending):
         made = interleave.inner(draft, f"{self.node}:wide", (*before.shape[:-1], times * channels), params)
         weights = np.tile(np.eye(channels, dtype=np.uint8), (times, 1))[:, None, None]
         keep = Requantisation(np.ones(1, np.float32), params.zero_point, *params.limits)
-        draft.add(Conv(self.node, [source], made, weights, 0, np.zeros(times * channels, np.int32), keep))
+        draft.add(Blend(self.node, [source], made, weights, 0, np.zeros(times * channels, np.int32), keep))
         return made
 
     def _mixed(
@@ -128,7 +130,7 @@ class Blended(Pending):
         shape = (self.x.shape[0], *self.x.shape[2:], len(weights))
         made = interleave.inner(draft, f"{self.node}:part", shape, target)
         draft.add(
-            Conv(
+            Blend(
                 self.node, [source], made, weights, 0, np.zeros(len(weights), np.int32),
                 dataclasses.replace(how, scale=how.scale / totals),
                 strides=(self.rows.copies, self.columns.copies), groups=len(weights), nodes=[self.node],
@@ -167,12 +169,18 @@ def blended(node: onnx.NodeProto, x: Real, matrices: dict[int, npt.NDArray[np.fl
 
 
 def _copies(rows: tuple[_Mix, ...], columns: tuple[_Mix, ...]) -> tuple[int, int]:
-    """Return how many copies of a row and of a column keep all weights within 8 bits."""
+    """Return how many copies of a row and of a column keep all weights within 8 bits; Unsupported if too many."""
     down, across = (max(max(mix.weights) for mix in mixes) for mixes in (rows, columns))
     fewest = -(-down * across // _LARGEST)
     if min(down, across) == 1:  # along one axis only
         return (fewest, 1) if across == 1 else (1, fewest)
-    return (1 + math.isqrt(fewest - 1),) * 2
+    copies = 1 + math.isqrt(fewest - 1)
+    if copies > _MOST_COPIES:
+        raise Unsupported(
+            f"factors {len(rows)} by {len(columns)} need weights up to {down * across}; the accelerator has "
+            f"{_MOST_COPIES**2 * _LARGEST}: resize in two steps, with a quantisation between them"
+        )
+    return copies, copies
 
 
 def _mixtures(matrix: npt.NDArray[np.float32]) -> tuple[_Mix, ...]:
@@ -195,7 +203,9 @@ def _mixture(matrix: npt.NDArray[np.float32]) -> _Mix | None:
     full = int(used.sum(axis=0).argmax())  # a pixel at which no edge is near
     inside = np.flatnonzero(used[:, full])
     first, weights = int(inside[0]) - full, matrix[inside[0] : inside[-1] + 1, full].astype(np.float64)
-    whole = next((n for n in range(1, _LARGEST + 1) if np.abs(weights * n - np.rint(weights * n)).max() < 4 * _NEAR), 0)
+    whole = next(
+        (n for n in range(1, _LARGEST_SUM + 1) if np.abs(weights * n - np.rint(weights * n)).max() < 4 * _NEAR), 0
+    )
     steps = np.rint(weights * whole).astype(int)
     if not whole or steps.min() < 1:
         return None

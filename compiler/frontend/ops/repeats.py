@@ -48,8 +48,9 @@ def chosen(draft: Draft, label: str, node: str, quant: Quant, axis: int, indices
     if list(indices) == list(range(quant.shape[axis])):
         return quant
     quant = aligned(draft, quant)
-    whole = _progression(quant.shape[axis], indices)
-    parts = [whole] if whole else _parts(indices)
+    whole, parts = _progression(quant.shape[axis], indices), _parts(indices)
+    if whole and whole.factor <= len(parts):  # fewer slices move less
+        parts = [whole]
     if len(parts) > MOST_PARTS:
         raise Unsupported(
             f"{len(indices)} indices in {len(parts)} stretches along axis {axis}; the accelerator takes {MOST_PARTS} "
@@ -112,6 +113,7 @@ def _layout(quant: Quant, axis: int, count: int) -> TensorLayout:
 
 def aligned(draft: Draft, quant: Quant) -> Quant:
     """Return ``quant`` in memory in some order of its own axes."""
-    quant = draft.dense(quant)
-    layout = own_axes(quant) or TensorLayout.default(quant.shape)
+    quant, layout = draft.dense(quant), TensorLayout.default(quant.shape)
+    if not quant.layout.same_order(layout):
+        layout = own_axes(quant) or layout
     return Quant(draft.relayout(quant, layout), quant.shape, layout, quant.dtype)
