@@ -113,7 +113,6 @@ def _layout(quant: Quant, axis: int, count: int) -> TensorLayout:
 
 def aligned(draft: Draft, quant: Quant) -> Quant:
     """Return ``quant`` in memory in some order of its own axes."""
-    quant, layout = draft.dense(quant), TensorLayout.default(quant.shape)
-    if not quant.layout.same_order(layout):
-        layout = own_axes(quant) or layout
+    quant = draft.dense(quant)
+    layout = own_axes(quant) or TensorLayout.default(quant.shape)
     return Quant(draft.relayout(quant, layout), quant.shape, layout, quant.dtype)
