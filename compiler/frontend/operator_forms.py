@@ -157,9 +157,11 @@ OPERATOR_FORMS = (
     ),
     OperatorForms(
         (resize.resize,),
-        "linear, whole factors whose product of weights fits 8 bits (2, 4, 8 in both directions), corners not aligned; "
-        "half-way cases, in which both may differ by one, are 0.4 % of the elements by factors 4 and 8",
-        "a depthwise convolution for each place in a factor, stored where it belongs", (ir.Blend,),
+        "linear, whole factors, corners not aligned; half-way cases, in which both may differ by one, are rare by "
+        "powers of two",
+        "depthwise convolutions: one for each row in a factor, of an image that has its channels once for each column; "
+        "from 64 channels on one for each place",
+        (ir.Blend, ir.Concat, ir.Slice, ir.Repeat),
     ),
     OperatorForms(
         (move.concat, quantise.qlinear_concat), "any axis; constants too",

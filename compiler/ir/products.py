@@ -31,6 +31,7 @@ class Conv(Operation):
     groups: int = 1
     repeated: int = 0  #: pixels of the result that another part of the same operator computes too, if it was split
     rule: ClassVar[GoldenRule] = GoldenRule.INTEGER
+    counts: ClassVar[bool] = True  #: whether its MACs are those of the model
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
         x = inputs[0]
@@ -86,6 +87,14 @@ class Conv(Operation):
                 else:
                     total += np.matmul(tap.transpose(1, 0, 2), weights[i, j])
         return total.transpose(1, 0, 2).reshape(n, height, width, channels) + self.bias
+
+
+@dataclass
+class Blend(Conv):
+    """Convolution that computes weighted means of pixels, or copies channels: what a model resizes with. Its MACs are
+    work of the arrays, but not of the model."""
+
+    counts: ClassVar[bool] = False
 
 
 @dataclass
@@ -150,53 +159,6 @@ class Pool(Operation):
         """Return how many pixels count in the window of each output pixel."""
         counted = np.ones((1, *x.shape[1:3], 1), np.int64)
         return np.add.reduce(self._windows(counted, int(self.count_include_pad), size))
-
-
-@dataclass
-class Blend(Operation):
-    """Means of windows, weighted by ``rows[i] * columns[j]``: the sum of (X - x_zp) times its weight over the window's
-    valid pixels, requantised with ``requantise.scale`` (one value) / the sum of their weights, as an average pool's is
-    with their number. So pixels beyond an edge count as those at the edge do, where one pixel of a window in that
-    direction is left."""
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    pads: Pads
-    requantise: Requantisation
-
-    @property
-    def kernel(self) -> Pair:
-        """Return the rows and columns of a window."""
-        return len(self.rows), len(self.columns)
-
-    def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
-        if output.nhwc[3] != inputs[0].nhwc[3]:
-            yield f"{output.nhwc[3]} channels, expected {inputs[0].nhwc[3]}"
-        if min(*self.rows, *self.columns) < 1 or max(self.rows) * max(self.columns) > 255:
-            yield f"weights {self.rows} by {self.columns} are not 8-bit"
-        if max(self.pads[0], self.pads[2]) >= self.kernel[0] or max(self.pads[1], self.pads[3]) >= self.kernel[1]:
-            yield f"pads {self.pads} hold a whole window {self.kernel}"
-        yield from self.requantise.problems(output, 1)
-        yield from _windowed(inputs[0], output, self.kernel, (1, 1), self.pads, (1, 1))
-
-    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
-        total, weights = self._sums(inputs[0].centred, output), self._weights(inputs[0].centred, output)
-        return self.requantise.of(total, output.dtype, self.requantise.scale / weights.astype(np.float32))
-
-    def before_rounding(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray | None:
-        """Return the means."""
-        x = inputs[0].real
-        return self._sums(x, output) / self._weights(x, output)
-
-    def _sums(self, x: npt.NDArray, output: Tensor) -> npt.NDArray:
-        """Return the weighted sums over all windows."""
-        x, (_, height, width, _) = _padded(x, self.pads, 0), output.nhwc
-        down = np.add.reduce([weight * x[:, i : i + height] for i, weight in enumerate(self.rows)])
-        return np.add.reduce([weight * down[:, :, j : j + width] for j, weight in enumerate(self.columns)])
-
-    def _weights(self, x: npt.NDArray, output: Tensor) -> npt.NDArray:
-        """Return the sums of the weights that meet pixels."""
-        return self._sums(np.ones((1, *x.shape[1:3], 1), np.int64), output)
 
 
 @dataclass

@@ -48,8 +48,9 @@ def chosen(draft: Draft, label: str, node: str, quant: Quant, axis: int, indices
     if list(indices) == list(range(quant.shape[axis])):
         return quant
     quant = aligned(draft, quant)
-    whole = _progression(quant.shape[axis], indices)
-    parts = [whole] if whole else _parts(indices)
+    whole, parts = _progression(quant.shape[axis], indices), _parts(indices)
+    if whole and whole.factor <= len(parts):  # fewer slices move less
+        parts = [whole]
     if len(parts) > MOST_PARTS:
         raise Unsupported(
             f"{len(indices)} indices in {len(parts)} stretches along axis {axis}; the accelerator takes {MOST_PARTS} "

@@ -1,6 +1,6 @@
 """What the back end executes: operators of the graph in the few forms that the units know; how engines share them."""
 
-from compiler.plan.layers import blends, pools, slopes
+from compiler.plan.layers import pools, slopes
 from compiler.plan.layers.channel_packing import PeChannels, interleaved, pe_channels
 from compiler.plan.layers.layer import (
     ChannelTile,
@@ -31,7 +31,7 @@ from compiler.plan.layers.vec_params import (
 __all__ = [
     "PARAMS_SLOTS", "ChannelTile", "ConvLayer", "EltwiseLayer", "EngineShare", "HostLayer", "Layer", "LoadLayer",
     "MatrixRows", "MoveLayer", "NormLayer", "PadLayer", "PeChannels", "ProductLayer", "Share", "SoftmaxLayer",
-    "StridedCopy", "WindowLayer", "blends", "conv_params_bytes", "first_row", "imbalance", "imbalance_of_tiles",
+    "StridedCopy", "WindowLayer", "conv_params_bytes", "first_row", "imbalance", "imbalance_of_tiles",
     "interleaved", "own_rows", "params_bytes", "pe_channels", "pixel_parts", "pools", "slopes", "sum_params_bytes",
     "uniform_params", "vec_params",
 ]  # fmt: skip

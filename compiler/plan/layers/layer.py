@@ -134,9 +134,11 @@ class ConvLayer(Layer):
 
     def macs(self, graph: Graph) -> int:
         """Return the multiply-accumulates of a convolution, those left out that another part of it counts; 0 for
-        average pools."""
+        average pools and what resizes."""
+        if not isinstance(self.op, Conv) or not self.op.counts:
+            return 0
         n, h, w, _ = graph.tensors[self.output].nhwc
-        return (n * h * w - self.op.repeated) * int(self.op.weights.size) if isinstance(self.op, Conv) else 0
+        return (n * h * w - self.op.repeated) * int(self.op.weights.size)
 
 
 @dataclass(eq=False)

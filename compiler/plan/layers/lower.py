@@ -73,6 +73,7 @@ def per_channel(scale: npt.NDArray, channels: int) -> npt.NDArray[np.float32]:
     return np.broadcast_to(np.asarray(scale, np.float32).reshape(-1), (channels,)).copy()
 
 
+@lowers(ir.Blend)
 @lowers(ir.Conv)
 def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> list[Layer]:
     x, y = graph.tensors[op.inputs[0]].nhwc, graph.tensors[op.output].nhwc
