@@ -1,7 +1,7 @@
 """Element-wise layers and tables on the vector unit."""
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from compiler.emission.kernels.region_tiles import engine_tiles, most_channels, parts_by_maker, row_parts
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
@@ -81,12 +81,12 @@ def _job(
     stage_a = build.stage(a, size, Sem.STAGE_FULL, Sem.STAGE_FREE)
     stage_b = build.stage(b, size_b, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE) if b else None
     spill = build.spill(y, size)
-    operands = [a] if b is None or layer.broadcast else [a, b]
     height = y.view.shape[1]
     found: Iterable[PixelBox] = row_parts(boxes(y.view.shape, tiles.rows, tiles.cols, tiles.channels), context, height)
-    for operand in operands:
-        found = [part for box in found for part in parts_by_maker(box, operand.view, context)]
-    read = [(box, box, [(operand.view, box) for operand in operands]) for box in found]
+    found = [part for box in found for part in parts_by_maker(box, a.view, context)]
+    if b is not None:
+        found = [part for box in found for part in _parts_by_maker_of_b(box, layer, b.view, context)]
+    read = [(box, box, _sources(box, layer, a, b)) for box in found]
     for box in engine_tiles(read, context, share, height):
         line = -(-box.channels // lanes) * lanes
         fill_a = ring_a.fill(box)
@@ -122,6 +122,34 @@ def _as_bytes(operand: TensorOperand) -> TensorOperand:
     return TensorOperand(view, operand.signed, operand.zero_point)
 
 
+def _box_of_b(box: PixelBox, layer: EltwiseLayer, b: TensorView) -> PixelBox:
+    """Return what of B, where it is broadcast, belongs to ``box`` of the result."""
+    everywhere = layer.broadcast == "all"
+    return PixelBox(0 if everywhere else min(box.n, b.shape[0] - 1), 0, 1, 0, 1, box.c, box.channels)
+
+
+def _parts_by_maker_of_b(
+    box: PixelBox, layer: EltwiseLayer, b: TensorView, context: KernelContext
+) -> Iterator[PixelBox]:  # fmt: skip
+    """Yield ``box`` in parts for each of which one engine makes what is needed of B."""
+    if not layer.broadcast:
+        yield from parts_by_maker(box, b, context)
+    elif layer.broadcast == "all":
+        yield box
+    else:
+        for part in parts_by_maker(_box_of_b(box, layer, b), b, context):
+            yield replace(box, c=part.c, channels=part.channels)
+
+
+def _sources(
+    box: PixelBox, layer: EltwiseLayer, a: TensorOperand, b: TensorOperand | None
+) -> list[tuple[TensorView, PixelBox]]:  # fmt: skip
+    """Return what ``box`` of the result reads. One value for all is no member's: it comes from outside of a region."""
+    if b is None or layer.broadcast == "all":
+        return [(a.view, box)]
+    return [(a.view, box), (b.view, _box_of_b(box, layer, b.view) if layer.broadcast else box)]
+
+
 def _operand_b(
     build: VectorJob, layer: EltwiseLayer, ring: Ring, b: TensorOperand, box: PixelBox, line: int,
     stage: StagingRing | None,
@@ -130,8 +158,8 @@ def _operand_b(
     everywhere, part = layer.broadcast == "all", box
     key: Hashable = box
     if layer.broadcast:
-        n = 0 if everywhere else min(box.n, b.view.shape[0] - 1)
-        key, part = (n, 0 if everywhere else box.c), PixelBox(n, 0, 1, 0, 1, box.c, box.channels)
+        part = _box_of_b(box, layer, b.view)
+        key = () if everywhere else part
 
     def load(fill: BufferFill) -> list[Task]:
         if everywhere:

@@ -56,7 +56,7 @@ def region_shares(
     for edge in edges:
         reader = edge[1]
         wanted = Share.ANY if reader in idle else _wanted(layers[reader])
-        if wanted is None and _masks(layers[edge[0]], layers[reader]):
+        if _masks(layers[edge[0]], layers[reader]):
             wanted = Share.MATRICES
         if wanted is None:
             return None
@@ -90,7 +90,10 @@ def _wanted(layer: Layer) -> Share | None:
         return Share.MATRICES
     if isinstance(layer, ConvLayer):
         return Share.ROWS if layer.flat else None
-    return Share.ANY if isinstance(layer, EltwiseLayer) and not layer.broadcast else None
+    if isinstance(layer, EltwiseLayer):
+        # One pixel for all: whoever makes channels of it needs no other's.
+        return {"": Share.ANY, "pixels": Share.CHANNELS}.get(layer.broadcast)
+    return None
 
 
 def _masks(maker: Layer, reader: Layer) -> bool:

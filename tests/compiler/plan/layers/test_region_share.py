@@ -23,8 +23,10 @@ def layers():
     make.pool("max", x, (3, 3), (1, 1), (1, 1, 1, 1))
     make.conv(x, 64, groups=8)
     make.conv(x, 32, groups=8)
+    make.eltwise("mul", x, make.input((1, 1, 1, 64)))
+    make.eltwise("mul", x, make.input((1, 1, 1, 1)))
     make.output(make.eltwise("add", x, x))
-    names = ["flat", "kernel", "strided", "depthwise", "pool", "packed", "narrowing", "sum"]
+    names = ["flat", "kernel", "strided", "depthwise", "pool", "packed", "narrowing", "scaled", "times", "sum"]
     return dict(zip(names, lower(make.graph, preset("base")), strict=True))
 
 
@@ -39,6 +41,9 @@ CASES = [
     ("flat strided", [(0, 1)], None),
     ("kernel pool", [], [ANY, ANY]),
     ("flat sum", [(0, 1)], [ANY, ANY]),
+    ("flat scaled", [(0, 1)], [CHANNELS, CHANNELS]),
+    ("flat scaled flat", [(0, 1), (1, 2)], None),  # the last sees channels that another engine scales
+    ("flat times", [(0, 1)], None),
     ("flat kernel sum", [(0, 2), (1, 2)], [CHANNELS] * 3),
     ("flat sum pool", [(0, 1), (1, 2)], [CHANNELS] * 3),
     ("kernel depthwise sum flat", [(0, 2), (1, 2), (2, 3)], [ROWS] * 4),
