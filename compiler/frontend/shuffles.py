@@ -17,7 +17,6 @@ from compiler.ir import Conv, Graph, Operation, Permute, Reshape, Shuffle, Slice
 
 _TILE, _WORD = 32, 8  #: channels of the result, and those of the input in a cycle, of the arrays of most machines
 _GROUP = 16  #: channels of a column that a group of a convolution must read, so that few cycles have fewer than a word
-_DEALT = (0, 1, 2, 4, 3)  #: the order of axes (images, rows, columns, groups, channels of a group)
 
 
 def deal_channels(graph: Graph) -> None:
@@ -34,11 +33,14 @@ def _name_columns(graph: Graph) -> None:
     """Replace permutations that deal out channels by shuffles of columns."""
     known: dict[tuple[str, int], str] = {}
     for op in list(graph.ops):
-        if not isinstance(op, Permute) or op.perm != _DEALT:
+        rank = len(op.perm) if isinstance(op, Permute) else 0
+        if not isinstance(op, Permute) or op.perm != (*range(rank - 2), rank - 1, rank - 2):
             continue
-        images, height, width, groups, depth = graph.tensors[op.inputs[0]].shape
-        if not _pays(groups, depth):
+        groups, depth = graph.tensors[op.inputs[0]].shape[-2:]
+        image = _image(graph, op.inputs[0], groups * depth)
+        if image is None or not _pays(groups, depth):
             continue
+        images, height, width, _ = image
         key, made = (graph.roots()[op.inputs[0]], groups), list[Operation]()
         if key not in known:
             columns = _like(graph, op.inputs[0], f"{op.output}:columns", (images, height, width * groups, depth))
@@ -48,6 +50,13 @@ def _name_columns(graph: Graph) -> None:
                 Shuffle(op.name, [columns], known[key], nodes=op.nodes, groups=groups),
             ]
         _replace(graph, op, [*made, Reshape(f"{op.output}:groups", [known[key]], op.output)])
+
+
+def _image(graph: Graph, name: str, channels: int) -> tuple[int, ...] | None:
+    """Return the shape of the image of so many channels whose bytes ``name`` has; None if they are of none."""
+    roots = graph.roots()
+    same = (tensor.shape for other, tensor in graph.tensors.items() if roots[other] == roots[name])
+    return next((shape for shape in same if len(shape) == 4 and shape[3] == channels), None)
 
 
 def _pays(groups: int, depth: int) -> bool:
