@@ -23,7 +23,13 @@ from compiler.plan.layers.layer import (
 from compiler.plan.layers.narrow_tiles import pixel_parts
 from compiler.plan.layers.origin import is_in_place
 from compiler.plan.memory.pixel_pitch import words_per_run
-from compiler.plan.tiling.conv_tiling import ConvTiling, TileGeometry, TilingContext
+from compiler.plan.tiling.conv_tiling import (
+    ConvTiling,
+    TileGeometry,
+    TilingContext,
+    depthwise_blocks,
+    last_column_alone,
+)
 from compiler.plan.tiling.tile_parts import tile_parts
 from hw.contract.isa import WIDE_BYTES
 from hw.contract.params import SocParams
@@ -99,7 +105,7 @@ def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[Ma
     (kh, kw), pixels, found = layer.kernel, math.prod(graph.tensors[layer.output].nhwc[:3]), []
     for tile in layer.tiles:
         if layer.depthwise:
-            blocks = kh * -(-kw // params.depthwise_taps)
+            blocks = depthwise_blocks(layer, params)
         elif layer.pe_channels:
             blocks = kh * kw * -(-layer.pe_channels // params.rows)
         elif tile.channels < params.rows:  # the columns of the kernel are folded into channels
@@ -152,8 +158,11 @@ def tiled_conv(
     if layer.uniform:
         alike = 1 if chunks == 1 else 2  # the last part of the kernel may be smaller
         passes, weight_loads = 1, (alike, alike)
+    ahead = last_column_alone(layer, params)
+    turned = ahead and (tiling.chunk_rows, tiling.chunk_cols) == (layer.kernel[0], ahead)
+    blocks = depthwise_blocks(layer, params) if turned else chunks * g.block_count
     return TiledConv(
-        tiles, pixels, share, steps, passes, _multiplied_parts(layer, params, tiling, chunks * g.block_count, pixels),
+        tiles, pixels, share, steps, passes, _multiplied_parts(layer, params, tiling, blocks, pixels),
         VecShape(channel_tiles * pixels * params.vec_groups, operands=0), weight_bytes,
         act_loads, weight_loads,
         _act_words(layer, context, params, tiling, g, share),

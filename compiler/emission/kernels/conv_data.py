@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from compiler.ir import Tensor
 from compiler.plan.layers import ChannelTile, ConvLayer, conv_params_bytes, pixel_parts, uniform_params, vec_params
-from compiler.plan.tiling.conv_tiling import KernelChunk
+from compiler.plan.tiling.conv_tiling import KernelChunk, is_turned
 from hw.contract.params import SocParams
 
 
@@ -37,9 +37,10 @@ def weight_blocks(
     rows, zero = params.rows, layer.weight_zero_point
     part = weights[:, chunk.row : chunk.row + chunk.rows, chunk.col : chunk.col + chunk.cols]
     if layer.depthwise:
-        # A block covers up to `taps` columns; the other rows of the array see zero weights.
+        # A block covers up to `taps` columns, or rows of one; the other rows of the array see zero weights.
         taps = params.depthwise_taps
-        part = _pad(part[..., 0], 2, taps, zero)
+        part = part[..., 0].swapaxes(1, 2) if is_turned(layer, chunk) else part[..., 0]
+        part = _pad(part, 2, taps, zero)
         outs, kh, kw = part.shape
         lines = part.reshape(outs, kh * kw // taps, taps)
         lines = _pad(lines, 2, rows, zero)

@@ -6,7 +6,7 @@ from compiler.emission.kernels.conv_work import ConvWork
 from compiler.emission.program import CopyLoop, contiguous, copy_fields
 from compiler.emission.program.copies import Fields
 from compiler.plan.layers import ChannelTile, interleaved, pe_channels
-from compiler.plan.tiling.conv_tiling import KernelChunk, PixelTile, TileGeometry
+from compiler.plan.tiling.conv_tiling import KernelChunk, PixelTile, TileGeometry, is_turned
 from hw.contract.isa import Lv0Space, Lv0View
 
 
@@ -16,7 +16,11 @@ def lv0_loads(
     """Yield the fields of the loads of what ``chunk`` needs of a pixel tile, from LV1 address ``source`` to byte
     ``target`` of each PE's LV0."""
     p, layer, g = work.params, work.layer, work.geometry(pixels, chunk)
-    if layer.depthwise or interleaved(layer, p):
+    if is_turned(layer, chunk):
+        loops = [CopyLoop(g.in_rows, g.in_cols * p.lv1_word, p.lv1_word)]
+        loops.append(CopyLoop(g.in_cols, p.lv1_word, g.in_rows * p.lv1_word))
+        yield from _to([copy_fields(source, target * p.pes, loops, p.lv1_word)], view=Lv0View.INTERLEAVED)
+    elif layer.depthwise or interleaved(layer, p):
         yield from _to(contiguous(source, target * p.pes, g.lv1_bytes), view=Lv0View.INTERLEAVED)
     elif layer.pe_channels:
         yield from _packed(work, tile, g, source, target)

@@ -13,7 +13,14 @@ from compiler.ir import CompileError
 from compiler.plan.layers.layer import ConvLayer
 from compiler.plan.layers.narrow_tiles import imbalance_of_tiles
 from compiler.plan.layers.vec_params import PARAMS_SLOTS, conv_params_bytes, sum_params_bytes
-from compiler.plan.tiling.conv_tiling import ConvTiling, KernelChunk, TileGeometry, TilingContext, geometry
+from compiler.plan.tiling.conv_tiling import (
+    ConvTiling,
+    KernelChunk,
+    TileGeometry,
+    TilingContext,
+    geometry,
+    last_column_alone,
+)
 from compiler.plan.work import staged_together, tiled_conv
 from hw.contract.isa import INSN_BYTES, TABLE_BYTES
 from hw.contract.params import SocParams
@@ -64,6 +71,8 @@ def _tilings(layer: ConvLayer, context: TilingContext, params: SocParams) -> Ite
         folds.append(True)
     splits = [(rows, kw) for rows in sorted({kh, -(-kh // 2), -(-kh // 3), 1}, reverse=True)]
     splits += [(1, cols) for cols in sorted({-(-kw // 2), -(-kw // 4), 1}, reverse=True) if cols < kw]
+    if ahead := last_column_alone(layer, params):
+        splits.insert(0, (kh, ahead))
     for rows, cols in _tile_shapes(height, width, params.lv0_acc_rows // 2):
         fits = False
         for fold in folds:
@@ -78,7 +87,7 @@ def _tilings(layer: ConvLayer, context: TilingContext, params: SocParams) -> Ite
                     if found:
                         fits = True
                         yield found
-                if cut.depth >= channels:
+                if cut.depth >= channels and chunk_cols != ahead:
                     break  # smaller parts of the kernel only add instructions
         if fits and rows * cols <= params.rows:
             return

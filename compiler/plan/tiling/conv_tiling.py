@@ -53,7 +53,7 @@ class TileGeometry:
     x_step: int
     pixel_bytes: int  #: LV1 bytes of one input pixel
     pixel_words: int  #: LV0 words of one input pixel (fold: of one output pixel)
-    row_words: int
+    row_words: int  #: LV0 words of an input row (of a column, if they lie one after the other)
     blocks: tuple[int, int, int]
     block_words: tuple[int, int, int]  #: strides of the block loops
     pixel_steps: tuple[int, int]  #: strides of the pixel loops
@@ -65,6 +65,28 @@ class TileGeometry:
         """Return how many weight blocks there are."""
         a, b, c = self.blocks
         return a * b * c
+
+
+def is_turned(layer: ConvLayer, chunk: KernelChunk) -> bool:
+    """Return whether LV0 holds what ``chunk`` reads column after column: a block of a depthwise convolution covers
+    neighbouring words, and those of a single column are rows then."""
+    return layer.depthwise and chunk.cols == 1 and chunk.rows > 1 and layer.dilations[0] == 1
+
+
+def last_column_alone(layer: ConvLayer, params: SocParams) -> int:
+    """Return the kernel columns that a depthwise convolution takes ahead of the last one, if that alone would need
+    blocks of its own for every row: it is turned instead. 0: there are none."""
+    (kh, kw), taps = layer.kernel, params.depthwise_taps
+    alone = layer.depthwise and kw > 1 and kw % taps == 1 and kh > 1 and layer.dilations[0] == 1
+    return kw - 1 if alone else 0
+
+
+def depthwise_blocks(layer: ConvLayer, params: SocParams) -> int:
+    """Return the weight blocks of a channel tile of a depthwise convolution, where LV0 holds it whole."""
+    (kh, kw), taps, ahead = layer.kernel, params.depthwise_taps, last_column_alone(layer, params)
+    if ahead or is_turned(layer, KernelChunk(0, kh, 0, kw, 0, 1)):
+        return kh * (ahead // taps) + -(-kh // taps)
+    return kh * -(-kw // taps)
 
 
 def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: bool, params: SocParams) -> TileGeometry:
@@ -79,6 +101,13 @@ def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: b
     tap_rows = dh if chunk.rows > 1 else 0
     if layer.depthwise:
         taps = params.depthwise_taps
+        if is_turned(layer, chunk):
+            along = -(-chunk.rows // taps)
+            return TileGeometry(
+                in_rows, in_cols, y_step, x_step, params.lv1_word, 1, in_rows, (1, 1, along), (0, 0, taps),
+                (row_step, col_step * in_rows), (in_rows * in_cols + along * taps) * r,
+                in_rows * in_cols * params.lv1_word,
+            )  # fmt: skip
         across = -(-chunk.cols // taps)
         # The last block of a row reads up to a whole block of words, so the tile gets that much slack.
         words = in_rows * in_cols + across * taps
