@@ -17,6 +17,7 @@ ORDERS = ("search", "source", "exhaustive", "timed", "measured")
 ALL_LV2 = "all"  #: of LV2: the limit of a model that is alone
 RUN = ("timed", "measured")  #: orders that are found by programs that run
 _FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
+_PLACED = 1 << 14  #: operators of all orders of a graph that are tried, together
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Options:
         """Return how far to search for an order; None: not at all."""
         if self.order == "source":
             return None
-        few, tries = (_ALL, _ALL) if self.order == "exhaustive" else (_FEW, _FEW)
-        return SearchLimits(few=few, samples=tries // 4, tries=tries, seconds=self.order_seconds)
+        few, placed = (_ALL, math.inf) if self.order == "exhaustive" else (_FEW, _PLACED)
+        return SearchLimits(few=few, samples=few // 4, tries=few, seconds=self.order_seconds, placed=placed)
 
     def lv2_bytes(self, params: SocParams) -> int:
         """Return the bytes of LV2 that the model may use, in whole words."""

@@ -119,6 +119,11 @@ class OrderGraph:
         """Return a mask of the operators that may come next because ``number`` has come, the last of mask ``done``."""
         return sum(1 << i for i in members(self.successors[number]) if self.predecessors[i] & ~done == 0)
 
+    def ready_behind(self, ready: int, number: int, done: int) -> int:
+        """Return a mask of the operators that may come next, from those of ``ready`` before ``number`` came, the last
+        of mask ``done``."""
+        return ready ^ 1 << number | self.opened(number, done)
+
     def is_order(self, order: Iterable[int]) -> bool:
         """Return whether ``order`` names every operator once, each behind all that it reads."""
         done = 0

@@ -20,16 +20,17 @@ def greedy_order(graph: OrderGraph) -> Order:
     paths = critical_paths(graph)
     free = {"load": 0.0, "matrix": 0.0, "vector": 0.0}
     ended = [0.0] * len(graph)
-    done, order = 0, []
+    done, order, ready = 0, [], sum(1 << number for number in graph.ready(0))
     for _ in range(len(graph)):
         begins = {}
-        for number in graph.ready(done):
+        for number in members(ready):
             there = max((ended[producer] for producer in members(graph.predecessors[number])), default=0.0)
             begins[number] = max(there, free[_unit(graph, number)])
         soonest = min(begins.values())
         chosen = min((n for n in begins if begins[n] == soonest), key=lambda n: (-paths[n], n))
         ended[chosen] = free[_unit(graph, chosen)] = soonest + graph.operators[chosen].cycles
         done |= 1 << chosen
+        ready = graph.ready_behind(ready, chosen, done)
         order.append(chosen)
     return tuple(order)
 
@@ -37,10 +38,11 @@ def greedy_order(graph: OrderGraph) -> Order:
 def critical_path_order(graph: OrderGraph) -> Order:
     """Of the operators that may come next always the one with the longest critical path, free or not."""
     paths = critical_paths(graph)
-    done, order = 0, []
+    done, order, ready = 0, [], sum(1 << number for number in graph.ready(0))
     for _ in range(len(graph)):
-        chosen = min(graph.ready(done), key=lambda n: (-paths[n], n))
+        chosen = min(members(ready), key=lambda n: (-paths[n], n))
         done |= 1 << chosen
+        ready = graph.ready_behind(ready, chosen, done)
         order.append(chosen)
     return tuple(order)
 
@@ -51,32 +53,41 @@ def _unit(graph: OrderGraph, number: int) -> str:
     return max(times, key=lambda unit: times[unit])
 
 
-WIDTH = 512  #: sets of operators that are followed side by side
+WIDTH = 512  #: sets of operators that are followed side by side, at most
+MOST_SETS = 1 << 16  #: that are followed altogether: of graphs with many operators fewer side by side
 
 
 def least_peak_order(graph: OrderGraph, width: int = WIDTH) -> Order:
     """Return the order with the smallest peak, by dynamic programming over downsets: what is alive depends on which
     operators have come, not on their order. Of each size the ``width`` sets with the smallest peak so far are followed,
-    so the answer is exact where no more exist, and good elsewhere. Of equals, critical paths go first."""
+    ``MOST_SETS`` altogether, so the answer is exact where no more exist, and good elsewhere. Of equals, critical paths
+    go first."""
     paths = critical_paths(graph)
-    level: dict[int, tuple[int, float, Order]] = {0: (0, 0.0, ())}  # by set: peak, late critical paths, order
+    width = max(1, min(width, MOST_SETS // max(1, len(graph))))
+    level = {0: (0, 0.0, 0, -1)}  # by set: peak, late critical paths; rank of the order before its last operator, that
+    levels = [level]
     state = {0: (sum(1 << number for number in graph.ready(0)), _alive(graph, 0))}  # by set: what is ready, bytes
     for position in range(len(graph)):
-        following: dict[int, tuple[int, float, Order]] = {}
-        for done, (peak, late, order) in level.items():
-            ready, alive = state[done]
+        following: dict[int, tuple[int, float, int, int]] = {}
+        for rank, done in enumerate(sorted(level, key=lambda done: level[done][2:])):
+            (peak, late, _, _), (ready, alive) = level[done], state[done]
             for number in members(ready):
                 node = graph.operators[number]
                 after = done | 1 << number
                 worst = max(peak, alive + node.out_bytes + node.param_bytes)
-                found = (worst, late + position * paths[number], (*order, number))
+                found = (worst, late + position * paths[number], rank, number)
                 if after not in following or found < following[after]:
                     following[after] = found
         if len(following) > width:
             following = dict(sorted(following.items(), key=lambda item: item[1])[:width])
-        state = {done: _state_behind(graph, state, done, order[-1]) for done, (_, _, order) in following.items()}
+        state = {done: _state_behind(graph, state, done, last) for done, (_, _, _, last) in following.items()}
         level = following
-    return level[graph.everything][2]
+        levels.append(level)
+    done, order = graph.everything, list[int]()
+    for level in reversed(levels[1:]):
+        order.append(level[done][-1])
+        done ^= 1 << order[-1]
+    return tuple(reversed(order))
 
 
 def _state_behind(graph: OrderGraph, states: dict[int, tuple[int, int]], done: int, last: int) -> tuple[int, int]:
@@ -90,7 +101,7 @@ def _state_behind(graph: OrderGraph, states: dict[int, tuple[int, int]], done: i
     for tensor in graph.held:
         if not tensor.survives and last in tensor.readers and all((done >> reader) & 1 for reader in tensor.readers):
             alive -= tensor.size
-    return ready ^ 1 << last | graph.opened(last, done), alive
+    return graph.ready_behind(ready, last, done), alive
 
 
 def _alive(graph: OrderGraph, done: int) -> int:

@@ -87,7 +87,7 @@ class TreeSearch:
             else:
                 number = self._rng.choice(ready)
             done |= 1 << number
-            next_ones = next_ones ^ 1 << number | self._graph.opened(number, done)
+            next_ones = self._graph.ready_behind(next_ones, number, done)
             order.append(number)
 
     def _note(self, trail: list[TreeNode], cycles: float) -> None:

@@ -29,13 +29,17 @@ def count(graph: OrderGraph, downsets: int = DOWNSETS) -> OrderCount:
     order of n operators passes through n + 1 of them, and as many orders lead to one as to all those together that have
     one operator less. Gives up beyond ``downsets``: there are then at least as many orders as beginnings seen."""
     level, seen = {0: 1}, 1
+    ready = {0: sum(1 << number for number in graph.ready(0))}
     for _ in range(len(graph)):
         following: dict[int, int] = {}
+        opened: dict[int, int] = {}
         for done, ways in level.items():
-            for number in graph.ready(done):
+            for number in members(ready[done]):
                 after = done | 1 << number
                 following[after] = following.get(after, 0) + ways
-        level, seen = following, seen + len(following)
+                if after not in opened:
+                    opened[after] = graph.ready_behind(ready[done], number, after)
+        level, ready, seen = following, opened, seen + len(following)
         if seen > downsets:
             return OrderCount(sum(level.values()), exact=False)
     return OrderCount(sum(level.values()), exact=True)
@@ -54,17 +58,23 @@ def has_choice(graph: OrderGraph) -> bool:
 
 def completions(graph: OrderGraph, downsets: int = DOWNSETS) -> dict[int, int] | None:
     """By downset the number of orders that go on from there; None if there are more than ``downsets``."""
-    levels: list[set[int]] = [{0}]
+    levels = [{0: sum(1 << number for number in graph.ready(0))}]  # by downset a mask of what may come next
     seen = 1
     for _ in range(len(graph)):
-        levels.append({done | 1 << number for done in levels[-1] for number in graph.ready(done)})
-        seen += len(levels[-1])
+        following: dict[int, int] = {}
+        for done, ready in levels[-1].items():
+            for number in members(ready):
+                after = done | 1 << number
+                if after not in following:
+                    following[after] = graph.ready_behind(ready, number, after)
+        levels.append(following)
+        seen += len(following)
         if seen > downsets:
             return None
     ways = {graph.everything: 1}
     for level in reversed(levels[:-1]):
-        for done in level:
-            ways[done] = sum(ways[done | 1 << number] for number in graph.ready(done))
+        for done, ready in level.items():
+            ways[done] = sum(ways[done | 1 << number] for number in members(ready))
     return ways
 
 
@@ -95,7 +105,7 @@ def random_order(graph: OrderGraph, rng: random.Random, ways: Mapping[int, int] 
         (number,) = rng.choices(ready, _in_float_range(weights)) if len(ready) > 1 else ready
         order.append(number)
         done |= 1 << number
-        next_ones = next_ones ^ 1 << number | graph.opened(number, done)
+        next_ones = graph.ready_behind(next_ones, number, done)
     return tuple(order)
 
 

@@ -4,7 +4,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.plan.order.annealing import neighbours, random_move
 from compiler.plan.order.graph import Order, OrderGraph, Price
@@ -24,7 +24,8 @@ SearchProgress = Callable[[int, float], None]  #: called with orders tried and b
 class SearchLimits:
     """How long to search one graph. Graphs with at most ``few`` orders are tried whole. Of others ``tries`` at most:
     ``samples`` are drawn at random, half of the rest found by tree search, the others by moving operators of the best.
-    After ``seconds`` of wall time, or with an order of at most ``good_enough`` cycles, a search ends."""
+    After ``seconds`` of wall time, or with an order of at most ``good_enough`` cycles, a search ends. Orders that are
+    priced have ``placed`` operators together at most: of larger graphs, whose orders take longer, fewer are tried."""
 
     few: int = 1000
     samples: int = 100
@@ -32,10 +33,19 @@ class SearchLimits:
     seconds: float = math.inf
     good_enough: float = -math.inf
     seed: int = 0
+    placed: float = math.inf
 
     def __post_init__(self) -> None:
-        if self.tries < 1 or self.samples < 0 or self.seconds < 0:
+        if self.tries < 1 or self.samples < 0 or self.seconds < 0 or self.placed < 0:
             raise ValueError(f"a search needs at least one try and no negative limits, not {self}")
+
+    def of(self, operators: int) -> "SearchLimits":
+        """Return the limits for a graph with so many operators."""
+        if self.tries * operators <= self.placed:
+            return self
+        part = self.placed / (self.tries * operators)
+        few, samples = int(self.few * part), int(self.samples * part)
+        return replace(self, few=few, samples=samples, tries=max(1, int(self.tries * part)), placed=math.inf)
 
 
 DEFAULT_LIMITS = SearchLimits()
@@ -70,7 +80,7 @@ class _Searching:
     def __init__(
         self, graph: OrderGraph, price: Price, limits: SearchLimits, progress: SearchProgress | None
     ) -> None:  # fmt: skip
-        self._graph, self._price, self._limits, self._progress = graph, price, limits, progress
+        self._graph, self._price, self._limits, self._progress = graph, price, limits.of(len(graph)), progress
         self._rng = random.Random(limits.seed)
         self._ends = time.monotonic() + limits.seconds
         self._known: dict[Order, float] = {}

@@ -1,5 +1,6 @@
 """Order of layers: a layer whose result is not needed yet waits, where that takes less memory."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -13,38 +14,75 @@ def defer(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
 
     A move is kept if it lowers the most bytes alive at a time, or their sum over the layers it passes.
     """
-    roots, flow = graph.roots(), layer_flow(graph, layers)
-    ordered = list(layers)
-    for layer in reversed(layers):
-        here = ordered.index(layer)
-        there = min((ordered.index(reader) for reader in flow.successors(layer)), default=here + 1) - 1
-        passed = ordered[here + 1 : there + 1]
-        if not passed or any(isinstance(other, HostLayer) for other in (layer, *passed)):
-            continue
-        moved = [*ordered[:here], *passed, layer, *ordered[there + 1 :]]
-        before, after = (_alive(graph, order, roots)[here : there + 2] for order in (ordered, moved))
-        if (max(after), sum(after)) < (max(before), sum(before)):
-            ordered = moved
-    return ordered
+    return _Deferring(graph, layers).run()
 
 
-def _alive(graph: ir.Graph, layers: Sequence[Layer], roots: dict[str, str]) -> list[int]:
-    """Return the bytes of intermediate tensors alive at each layer. A sum takes the place of an operand that dies
-    there."""
-    outside = {roots[port.tensor] for port in (*graph.inputs, *graph.outputs)}
-    last: dict[str, int] = {}
-    for number, layer in enumerate(layers):
-        last |= {roots[name]: number for name in layer.inputs}
-    changes = [0] * (len(layers) + 1)  # at each layer
-    for number, layer in enumerate(layers):
-        name = roots[layer.output]
-        if name in outside:
-            continue
-        size = graph.tensors[layer.output].size
-        dying = (roots[operand] for operand in layer.inputs if graph.tensors[operand].size == size)
-        first = number + 1 if layer.replaceable and any(last[operand] == number for operand in dying) else number
-        end = last.get(name, number) + 1
-        if first < end:
-            changes[first] += size
-            changes[end] -= size
-    return list(accumulate(changes[:-1]))
+class _Deferring:
+    """Moves layers one by one. What a move changes is looked at between a layer and its first reader alone: bytes that
+    are alive all the way are the same in both orders."""
+
+    def __init__(self, graph: ir.Graph, layers: Sequence[Layer]) -> None:
+        self._graph, self._ordered = graph, list(layers)
+        self._place = {layer: place for place, layer in enumerate(layers)}
+        self._roots, self._flow = graph.roots(), layer_flow(graph, layers)
+        self._outside = {self._roots[port.tensor] for port in (*graph.inputs, *graph.outputs)}
+        self._makers: dict[str, list[Layer]] = defaultdict(list)
+        self._readers: dict[str, list[Layer]] = defaultdict(list)
+        for layer in layers:
+            self._makers[self._roots[layer.output]].append(layer)
+            for name in {self._roots[name] for name in layer.inputs}:
+                self._readers[name].append(layer)
+
+    def run(self) -> list[Layer]:
+        """See :func:`defer`."""
+        for layer in reversed(list(self._ordered)):
+            here = self._place[layer]
+            there = min((self._place[reader] for reader in self._flow.successors(layer)), default=here + 1) - 1
+            passed = self._ordered[here + 1 : there + 1]
+            if not passed or any(isinstance(other, HostLayer) for other in (layer, *passed)):
+                continue
+            readers = self._ordered[there + 1 : there + 2]
+            before = self._alive(here, [layer, *passed, *readers])
+            after = self._alive(here, [*passed, layer, *readers])
+            if (max(after), sum(after)) < (max(before), sum(before)):
+                self._stand(here, [*passed, layer])
+            else:
+                self._stand(here, [layer, *passed])
+        return self._ordered
+
+    def _stand(self, first: int, layers: Sequence[Layer]) -> None:
+        """Put ``layers`` at places from ``first`` on."""
+        self._ordered[first : first + len(layers)] = layers
+        self._place |= {layer: first + place for place, layer in enumerate(layers)}
+
+    def _alive(self, first: int, layers: Sequence[Layer]) -> list[int]:
+        """Return the bytes of intermediate tensors alive at each of ``layers`` at places from ``first`` on, more or
+        less than just before. A sum takes the place of an operand that dies there."""
+        self._place |= {layer: first + place for place, layer in enumerate(layers)}
+        end = first + len(layers)
+        changes = [0] * len(layers)  # at each layer
+        makers = dict.fromkeys(layers)  # and those of tensors that die here
+        for layer in layers:
+            for name in {self._roots[name] for name in layer.inputs} - self._outside:
+                if self._last(name, -1) < end:
+                    makers |= dict.fromkeys(self._makers[name])
+        for maker in makers:
+            if self._roots[maker.output] in self._outside:
+                continue
+            size, (begins, ends) = self._graph.tensors[maker.output].size, self._life(maker)
+            if begins < ends:
+                for place, change in ((begins, size), (ends, -size)):
+                    if first <= place < end:
+                        changes[place - first] += change
+        return list(accumulate(changes))
+
+    def _life(self, layer: Layer) -> tuple[int, int]:
+        """Return the place from which on the result of ``layer`` is alive, and the first at which it is not."""
+        place, size = self._place[layer], self._graph.tensors[layer.output].size
+        dying = (self._roots[name] for name in layer.inputs if self._graph.tensors[name].size == size)
+        replaces = bool(layer.replaceable) and any(self._last(name, -1) == place for name in dying)
+        return place + replaces, self._last(self._roots[layer.output], place) + 1
+
+    def _last(self, name: str, otherwise: int) -> int:
+        """Return the place of the last reader of a tensor, or what it is if there is none."""
+        return max((self._place[reader] for reader in self._readers[name]), default=otherwise)

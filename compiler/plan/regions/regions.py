@@ -93,11 +93,9 @@ class RunStudy:
         ends = time.monotonic() + limits.seconds
         report = _search(whole, rules, replace(limits, seconds=limits.seconds / 2))
         grown = _grown(whole, rules, price, lambda: time.monotonic() > ends, width)
-        orders = [greedy_order(whole), report.order, *grown, order]
+        orders, tries = [greedy_order(whole), report.order, *grown, order], limits.of(len(whole)).tries
         firsts = dict.fromkeys([_mixed(whole, orders, price), greedy_order(whole)])
-        orders += [
-            annealed(whole, price, one, limits.tries, limits.seed, lambda: time.monotonic() > ends) for one in firsts
-        ]
+        orders += [annealed(whole, price, one, tries, limits.seed, lambda: time.monotonic() > ends) for one in firsts]
         found = _mixed(whole, orders, price)
         return found if price(found) < (1 - _WORTH) * price(order) else order, report
 

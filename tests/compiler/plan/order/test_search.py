@@ -6,6 +6,7 @@ import pytest
 from benchmarks.order_examples import seventy_orders
 from benchmarks.order_search.depth_first import depth_first
 from benchmarks.order_search.price import ChipModel, OrderPrice
+from compiler.plan.order import greedy
 from compiler.plan.order.graph import OperatorNode, OrderGraph
 from compiler.plan.order.greedy import critical_path_order, critical_paths, greedy_order, least_peak_order
 from compiler.plan.order.mcts import TreeSearch
@@ -126,3 +127,22 @@ def test_search_limits_are_checked():
 def test_tries_are_a_limit():
     found = search_order(random_graph(5, 16), lambda order: float(hash(order) % 997), SearchLimits(few=0, tries=40))
     assert found.tried == 40
+
+
+def test_of_large_graphs_fewer_orders_are_priced():
+    """The limit is on operators of all orders together, so a graph of twice the size costs no more."""
+    limits = SearchLimits(few=0, samples=50, tries=200, placed=1200)
+    for size in (6, 30, 60):
+        found = search_order(random_graph(3, size), lambda order: float(hash(order) % 997), limits)
+        assert found.tried <= 200
+        assert size <= 6 or 0.8 * 1200 <= found.tried * size <= 1200
+
+
+def test_least_peak_follows_a_limited_number_of_sets(monkeypatch):
+    followed = Counter()
+    monkeypatch.setattr(greedy, "MOST_SETS", 400)
+    beyond = greedy._state_behind
+    monkeypatch.setattr(greedy, "_state_behind", lambda *args: followed.update(all=1) or beyond(*args))
+    graph = random_graph(3, 60, reach=12)
+    assert graph.is_order(least_peak_order(graph))
+    assert 300 <= followed["all"] <= 400
