@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from compiler.plan.order.graph import Order, OrderGraph
+from compiler.plan.order.graph import Order, OrderGraph, members
 
 RegionCycles = Callable[[tuple[int, ...]], float]  #: of a region with these operators; infinite if there is none
 
@@ -84,9 +84,16 @@ class RegionBeam:
     def _regions(self, done: int) -> list[tuple[int, float]]:
         """Return regions that can come behind ``done``, as bits, with their cycles."""
         best: list[int] = []
+        ready = {0: sum(1 << number for number in self._graph.ready(done))}
         growing = [0]
         for _ in range(self._most):
-            larger = {region | 1 << number for region in growing for number in self._graph.ready(done | region)}
+            larger: dict[int, int] = {}  # by region a mask of what may come next
+            for region in growing:
+                for number in members(ready[region]):
+                    grown = region | 1 << number
+                    if grown not in larger:
+                        larger[grown] = self._graph.ready_behind(ready[region], number, done | grown)
+            ready = larger
             priced = [(self._priced(region), region) for region in larger]
             lost = sorted((cycles - self._left(done) + self._left(done | region), region) for cycles, region in priced)
             best += [region for cycles, region in lost[: self._width.priced] if np.isfinite(cycles)]
@@ -102,12 +109,12 @@ class RegionBeam:
         return self._known[region]
 
     def _members(self, region: int) -> tuple[int, ...]:
-        inside = [number for number in self._place if region >> number & 1]
-        return tuple(sorted(inside, key=self._place.__getitem__))
+        return tuple(sorted(members(region), key=self._place.__getitem__))
 
     def _left(self, done: int) -> float:
         """Return what the busiest unit has to do behind ``done`` at least."""
         if done not in self._rest:
-            left = [number for number in range(len(self._work)) if not done >> number & 1]
+            bits = np.frombuffer(done.to_bytes(-(-len(self._work) // 8), "little"), np.uint8)
+            left = np.unpackbits(bits, count=len(self._work), bitorder="little") == 0
             self._rest[done] = float(self._work[left].sum(axis=0).max(initial=0.0))
         return self._rest[done]

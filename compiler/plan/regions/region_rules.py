@@ -41,10 +41,17 @@ class RegionRules:
     longest: float  #: cycles of MAC or VEC of a region: schedulers and pauses between jobs want more than one
     one_of_several: bool = False  #: whether a region runs on one engine beside others, as in placed models
     _parts: dict[tuple[int, ...], PartWork] = field(default_factory=dict, compare=False, repr=False)
+    _allowed: dict[tuple[int, ...], bool] = field(default_factory=dict, compare=False, repr=False)
     _known: dict[tuple[int, ...], RegionWork] = field(default_factory=dict, compare=False, repr=False)
 
     def possible(self, members: Sequence[int]) -> bool:
-        """Return whether layers of these numbers, in this order, may be one region."""
+        """Return whether layers of these numbers, in whatever order, may be one region."""
+        key = tuple(sorted(members))
+        if key not in self._allowed:
+            self._allowed[key] = self._possible(key)
+        return self._allowed[key]
+
+    def _possible(self, members: tuple[int, ...]) -> bool:
         layers = [self.layers[number] for number in members]
         if any(isinstance(layer, HostLayer | LoadLayer) for layer in layers):
             return False

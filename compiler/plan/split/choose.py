@@ -15,7 +15,7 @@ from compiler import ir
 from compiler.plan.options import Options
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.engine_cuts import cuts_for_engines
-from compiler.plan.split.estimate import OperatorWork, RunEstimate, operator_work
+from compiler.plan.split.estimate import OperatorWork, RunEstimate, Sizes, operator_work
 from compiler.plan.split.parts import cut, with_cuts
 from compiler.plan.split.price import placed_cycles
 from compiler.plan.split.runs import RunSegment, long_side, segments
@@ -39,9 +39,10 @@ def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[
     if not moved:
         return []
     work, best, kept = operator_work(graph, params, options.engines), _WORTH * whole, list[ImageCut]()
+    known: dict[tuple[str, str, int], Sizes | None] = {}
     for tight in _TIGHT:
         room = int(tight * memory)
-        cuts = [one for chain in segments(graph) for one in _Chain(graph, chain, work, room, params).best()]
+        cuts = [one for chain in segments(graph) for one in _Chain(graph, chain, work, room, params, known).best()]
         cycles = _price(graph, cuts, params, options)
         if cycles < best:
             best, kept = cycles, cuts
@@ -73,9 +74,10 @@ class _Chain:
 
     def __init__(
         self, graph: ir.Graph, chain: Sequence[RunSegment], work: Mapping[str, OperatorWork], memory: int,
-        params: SocParams,
+        params: SocParams, known: dict[tuple[str, str, int], Sizes | None],
     ) -> None:  # fmt: skip
         self._graph, self._chain, self._work, self._memory, self._params = graph, chain, work, memory, params
+        self._known = known
         self._outside = {port.tensor for port in (*graph.inputs, *graph.outputs)}
         self._tight = [not self._estimate(place, place + 1).fits() for place in range(len(chain))]
 
@@ -114,7 +116,9 @@ class _Chain:
 
     def _estimate(self, begin: int, end: int) -> RunEstimate:
         run = [op for segment in self._chain[begin:end] for op in segment.ops]
-        return RunEstimate(self._graph, run, self._chain[begin].source, self._work, self._memory, self._params)
+        return RunEstimate(
+            self._graph, run, self._chain[begin].source, self._work, self._memory, self._params, self._known
+        )
 
     def _places(self, name: str) -> tuple[bool, ...]:
         """Return whether a tensor may be on chip, or not."""

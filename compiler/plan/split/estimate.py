@@ -18,6 +18,7 @@ from sim.cost import LAYER_TO_FULL_WORK, moved
 
 _PIECES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  #: numbers of parts that are tried
 
+Sizes = dict[str, int]  #: by tensor bytes of its share in the middle part
 Inside = tuple[bool, bool]  #: whether the tensor that comes in, and the one that goes out, are on chip
 
 
@@ -50,13 +51,15 @@ class RunEstimate:
 
     def __init__(
         self, graph: ir.Graph, run: Sequence[ir.Operation], source: str, work: Mapping[str, OperatorWork], memory: int,
-        params: SocParams,
+        params: SocParams, known: dict[tuple[str, str, int], Sizes | None] | None = None,
     ) -> None:  # fmt: skip
+        """``known``: sizes of runs of this graph that were measured, by the tensors at their ends and pieces; those of
+        this one are noted."""
         self._graph, self._run, self._source, self._work, self._memory = graph, run, source, work, memory
         self._params, self._result = params, run[-1].output
         self._side = long_side(graph, self._result)
         self._leaving = {port.tensor for port in graph.outputs} & {op.output for op in run[:-1]}
-        self._known: dict[int, dict[str, int] | None] = {}
+        self._known = {} if known is None else known
 
     def fits(self) -> bool:
         """Return whether the run as it is spills nothing, if what it reads and makes is on chip."""
@@ -85,9 +88,10 @@ class RunEstimate:
     def _sizes(self, pieces: int) -> dict[str, int] | None:
         """By tensor bytes of its share in the middle one of so many parts, which stands for all; None if there is
         none."""
-        if pieces not in self._known:
-            self._known[pieces] = self._measured(pieces)
-        return self._known[pieces]
+        which = self._source, self._result, pieces
+        if which not in self._known:
+            self._known[which] = self._measured(pieces)
+        return self._known[which]
 
     def _measured(self, pieces: int) -> dict[str, int] | None:
         if pieces == 1:
@@ -120,9 +124,12 @@ class RunEstimate:
         """Return the inner tensors that do not fit in ``room`` bytes: of those alive at a time the largest first."""
         spilled: set[str] = set()
         for alive in self._alive:
-            left = sorted(alive - spilled, key=lambda name: (sizes[name], name))
-            while left and sum(sizes[name] for name in left) > room:
-                spilled.add(left.pop())
+            total = sum(sizes[name] for name in alive - spilled)
+            if total > room:
+                left = sorted(alive - spilled, key=lambda name: (sizes[name], name))
+                while left and total > room:
+                    total -= sizes[left[-1]]
+                    spilled.add(left.pop())
         return spilled
 
     @cached_property

@@ -8,6 +8,7 @@ to the others': both in place (``memory/sharing.py``).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from compiler import ir
@@ -97,8 +98,13 @@ def _need(graph: ir.Graph, op: ir.Operation, number: int, box: Box4, dimension: 
     source, result = (whole_box(graph, name) for name in (op.inputs[number], op.output))
     extents = [tuple(end for _, end in whole) for whole in (source, result)]
     need = OperandNeed(extents[0], extents[1], _window(op), 1, number, 0)  # type: ignore[arg-type]
-    stretch = RULES[_KINDS[type(op)]].needs(need, box)[dimension]
+    stretch = _stretch(_KINDS[type(op)], need, box, dimension)
     return tuple(stretch if one is dimension else source[one] for one in Dimension)
+
+
+@lru_cache(maxsize=1 << 14)
+def _stretch(kind: str, need: OperandNeed, box: Box4, dimension: Dimension) -> tuple[int, int]:
+    return RULES[kind].needs(need, box)[dimension]
 
 
 class _Part:

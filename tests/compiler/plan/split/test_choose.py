@@ -1,5 +1,6 @@
 """What is split, and what not."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from compiler import ir, reference
 from compiler.pipeline import build
 from compiler.plan.options import Options
-from compiler.plan.split import choose
+from compiler.plan.split import choose, estimate
 from compiler.plan.split.choose import cuts_that_pay
 from compiler.plan.split.price import placed_cycles
 from hw.contract.isa import Segment
@@ -102,3 +103,17 @@ def test_an_output_in_the_middle_of_a_chain_is_in_no_cut():
     x = make.output(make.conv(x, 32, pads=PADS))
     make.output(make.conv(make.conv(make.table(x), 32, pads=PADS), 8, (2, 2), (2, 2)))
     check(make.graph, TINY.replace(lv2_bytes=32 * KIB))
+
+
+def test_sizes_of_a_run_are_measured_once_however_tight_memory_is(monkeypatch):
+    """Chains are cut for several amounts of memory, and what a part needs of each tensor does not depend on it."""
+    measured = Counter()
+    needed = estimate.needed_boxes
+
+    def counted(graph, run, box, side):
+        measured[run[0].name, run[-1].name, box] += 1
+        return needed(graph, run, box, side)
+
+    monkeypatch.setattr(estimate, "needed_boxes", counted)
+    assert is_split(wide_middle(64).graph, SMALL)
+    assert set(measured.values()) == {1}
