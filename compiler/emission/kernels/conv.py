@@ -131,7 +131,7 @@ def _bands(layer: ConvLayer, context: KernelContext) -> Bands:
     """Return the rows of each engine; all pixels of all images are one row in a layer that is flattened."""
     images, height, width, _ = context.operand(layer.output).view.shape
     _, [y, *_] = _flattened(layer, context)
-    return row_bands(images, height, width, context.budget.engines, flat=y.view.shape[1] < height)
+    return row_bands(images, height, width, context.budget.engines, flat=y.view.shape[:2] != (images, height))
 
 
 def _cheapest(layer: ConvLayer, context: KernelContext) -> ConvTiles:

@@ -35,3 +35,11 @@ def test_one_value_for_all_comes_from_outside(monkeypatch):
     make.output(make.eltwise("mul", x, value))
     image = check(make.graph, BASE, engines=2)
     assert not any("conv+mul" in layer.kind for layer in image.meta.layers)
+
+
+@pytest.mark.parametrize("images", [2, 3])
+def test_convolutions_of_one_pixel_that_engines_share_by_rows_compute_all_images(monkeypatch, images):
+    """All their pixels are one row, though no image has fewer rows for that. A region that left images out would look
+    cheap, and be chosen."""
+    monkeypatch.setattr("compiler.plan.regions.region_rules.LAYER_TO_LOAD", 4000.0)
+    check(scaled(272, images), BASE, engines=2)
