@@ -51,8 +51,9 @@ def test_factors_of_one_change_nothing(image):
 @pytest.mark.parametrize("unit", Unit, ids=lambda unit: unit.name)
 def test_cycles_grow_with_the_durations_of_a_unit(image, unit):
     cycles = [inference(image, StretchedBus(image.params, {unit: factor}, data=False))[1] for factor in FACTORS]
-    # Who comes a little sooner may have to wait for another at a memory: ST1 of digits on base, 10 cycles of 3,353.
-    assert all(later >= 0.995 * sooner for sooner, later in pairwise(cycles)) and cycles[0] > 0
+    # A store that comes sooner may meet another at a memory: on base, digits with faster ones take 10 cycles more.
+    late = 10 if unit is Unit.ST1 and image.params.name == "base" else 0
+    assert all(later >= sooner - late for sooner, later in pairwise(cycles)) and cycles[0] > 0
     if unit in (Unit.MAC, Unit.LD1, Unit.LD0, Unit.VEC):
         assert cycles[0] < cycles[FACTORS.index(1)] < cycles[-1]
 
