@@ -96,7 +96,8 @@ class Quantisation:
 
     def stored(self, real: float) -> int:
         """Return the stored value of a real number, as QuantizeLinear rounds it."""
-        value = float(np.rint(np.float32(real) / self.scale)) + self.zero_point
+        with np.errstate(over="ignore"):  # infinity is limited like any other
+            value = float(np.rint(np.float32(real) / self.scale)) + self.zero_point
         return int(np.clip(value, *self.limits))
 
 

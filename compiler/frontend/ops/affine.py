@@ -24,7 +24,9 @@ _ALONE = 1 << 20  #: what an offset without a factor is as an integer
 
 
 def affine(draft: Draft, node: onnx.NodeProto, x: Real, factor: Channels, offset: Channels) -> Pending:
-    """Return the pending ``x * factor + offset``, by the channels that are axis 1 of ``x``."""
+    """Return the pending ``x * factor + offset``, by the channels that are axis 1 of ``x``. Raises
+    :class:`Unsupported` for values that are not finite."""
+    _check_finite(factor, offset)
     shape = x.shape
     lines = shape if len(shape) in (3, 4) else (*shape[:2], math.prod(shape[2:]))
     x = dataclasses.replace(x, quant=move.reshape_all(draft, x.quant, (("reshape", lines),)))
@@ -58,13 +60,21 @@ def _convolution(node: onnx.NodeProto, x: Real, factor: Channels, offset: Channe
 
 
 def continued(pending: conv.Accumulated, factor: Channels, offset: Channels) -> conv.Accumulated:
-    """Return ``pending * factor + offset`` by its channels. Raises :class:`Unsupported` behind a clamp or reshape."""
+    """Return ``pending * factor + offset`` by its channels. Raises :class:`Unsupported` behind a clamp or reshape, and
+    for values that are not finite."""
+    _check_finite(factor, offset)
     if (pending.low, pending.high) != (-np.inf, np.inf) or pending.reshapes:
         raise Unsupported(f"it follows {pending.node!r} in float, behind a clamp or reshape; quantise between them")
     if not factor.all():
         raise Unsupported("it multiplies a channel by zero; quantise in front of it")
     scale = (pending.scale * factor).astype(np.float32)
     return dataclasses.replace(pending, scale=scale, real_bias=pending.real_bias * factor + offset)
+
+
+def _check_finite(factor: Channels, offset: Channels) -> None:
+    wrong = int(np.count_nonzero(~(np.isfinite(factor) & np.isfinite(offset))))
+    if wrong:
+        raise Unsupported(f"constants of {wrong} channels whose factor or offset is not a finite number")
 
 
 @operator("BatchNormalization")
@@ -77,8 +87,9 @@ def batch_normalisation(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         np.asarray(draft.constant(node, index, what), np.float64).reshape(-1)
         for index, what in enumerate(("scale", "bias", "mean", "variance"), start=1)
     )
-    factor = gamma / np.sqrt(variance + np.float64(attributes(node).get("epsilon", 1e-5)))
-    offset = beta - mean * factor
+    with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is refused
+        factor = gamma / np.sqrt(variance + np.float64(attributes(node).get("epsilon", 1e-5)))
+        offset = beta - mean * factor
     if isinstance(value, conv.Accumulated) and (not value.matrix or len(value.shape) == 2):
         return [continued(value, factor, offset)]
     x = draft.real(node.input[0])

@@ -99,8 +99,12 @@ class Accumulated(Pending):
 
     @property
     def integer_bias(self) -> npt.NDArray[np.int32]:
-        """Return the bias of each channel as an integer of the sums, as near as there is one."""
-        bias = self.bias + np.rint(self.real_bias / self.scale.astype(np.float64)).astype(np.int64)
+        """Return the bias of each channel as an integer of the sums, as near as there is one. Raises
+        :class:`Unsupported` if it is not a number."""
+        if np.isnan(self.real_bias).any():
+            raise Unsupported(f"the bias of {self.node!r} is not a number")
+        real = np.clip(self.real_bias / self.scale.astype(np.float64), _INT32.min, _INT32.max)
+        bias = self.bias + np.rint(real).astype(np.int64)
         return np.broadcast_to(np.clip(bias, _INT32.min, _INT32.max), self.channels).astype(np.int32)
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:

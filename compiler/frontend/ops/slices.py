@@ -36,6 +36,9 @@ def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         raise Unsupported("no indices, which leave nothing")
     rank = len(value.shape)
     axis = attributes(node).get("axis", 0) % rank
+    extent = value.shape[axis]
+    if indices.min() < -extent or indices.max() >= extent:
+        raise Unsupported(f"indices from {indices.min()} to {indices.max()} along an axis of {extent}")
     first, *others = (int(index) % value.shape[axis] for index in indices.reshape(-1))
     shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
     if others:

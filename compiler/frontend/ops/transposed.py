@@ -17,6 +17,7 @@ from compiler.frontend.values import Quant, Quantisation, Shape
 from compiler.ir import Conv
 
 _SIDE_BY_SIDE = 32  #: channels of neighbouring columns that one convolution makes whatever zero taps that takes
+_MOST_PHASES = 1 << 12  #: places in a stride, of rows times columns
 _TAPS = 1.25  #: by how much more of the array than without them is worth it with more channels
 
 
@@ -200,6 +201,8 @@ def _window(
             pads[axis], pads[axis + 2] = (less, rest) if auto == "SAME_UPPER" else (rest, less)
             whole = extent + cut
         found.append(whole - pads[axis] - pads[axis + 2])
+    if strides[0] * strides[1] > _MOST_PHASES:
+        raise Unsupported(f"strides {strides[-rank:]}; the accelerator takes {_MOST_PHASES} places in a stride at most")
     if min(found) < 1 or min(pads) < 0:
         raise Unsupported(f"its pads {pads} leave {found} of an image")
     window = conv.Window(kernel, (strides[0], strides[1]), (pads[0], pads[1], pads[2], pads[3]), tuple(dilations))

@@ -71,3 +71,30 @@ def test_a_constant_for_each_channel(shape, op):
     x = net.dq(net.input(shape), 0.0371, 5)
     by = net.const(net.rng.normal(0, 1, (CHANNELS, *(1,) * (len(shape) - 2))), np.float32)
     assert "eltwise" not in kinds(equal(net.model(net.q(net.node(op, [x, by]), 0.04, 9))))
+
+
+@pytest.mark.parametrize("variance", [-2.0, np.nan, -1e-5])
+def test_a_batch_normalisation_by_no_number_is_refused(variance):
+    net = Net(16)
+    x = net.dq(net.input(SHAPE), 0.0371, 5)
+    others = (net.const(np.full(CHANNELS, value), np.float32) for value in (1, 0, 0, variance))
+    y = net.node("BatchNormalization", [x, *others], epsilon=1e-5)
+    with pytest.raises(UnsupportedModel, match="20 channels whose factor or offset is not a finite number"):
+        import_model(net.model(net.q(y, 0.05, 9)))
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul"])
+def test_a_constant_that_is_infinite_is_refused(op):
+    net = Net(16)
+    by = net.const(np.where(np.arange(CHANNELS) == 3, np.inf, 1.0).reshape(-1, 1, 1), np.float32)
+    y = net.node(op, [net.dq(net.input(SHAPE), 0.0371, 5), by])
+    with pytest.raises(UnsupportedModel, match="constants of 1 channels whose factor or offset"):
+        import_model(net.model(net.q(y, 0.05, 9)))
+
+
+@pytest.mark.parametrize("much", [1e38, -1e38])
+def test_a_large_constant_keeps_its_sign(much):
+    net = Net(16)
+    x = net.dq(net.input(SHAPE), 0.0371, 5)
+    y = net.node("Add", [x, net.const(np.full((CHANNELS, 1, 1), much), np.float32)])
+    equal(net.model(net.q(y, 0.05, 9)))

@@ -153,3 +153,22 @@ def test_other_interpolation_is_refused(scales, attributes, reason):
     with pytest.raises(UnsupportedModel, match=reason) as error:
         import_model(model_of(scales, mode="linear", **attributes))
     assert len(error.value.nodes) == 1
+
+
+def test_a_long_line_of_nearest_pixels():
+    """What onnxruntime is asked grows with its length, not with the square of that."""
+    net = Net(17)
+    y = net.node("Resize", [net.dq(net.input((1, 2, 100_000)), 0.04, 3), "", net.const([1, 1, 2], np.float32)])
+    assert import_model(net.model(net.q(y, 0.04, 3))).tensors
+
+
+@pytest.mark.parametrize(("size", "length", "mode", "told"), [
+    (10**9, 8, "nearest", "1 to 16,777,216 may be left"),
+    (10_000, 5000, "linear", "linear interpolation along axis 2 of 5000, of 4096 at most"),
+])  # fmt: skip
+def test_sizes_beyond_reason_are_refused(size, length, mode, told):
+    net = Net(17)
+    x = net.dq(net.input((1, 2, length)), 0.04, 3)
+    y = net.node("Resize", [x, "", "", net.const([1, 2, size], np.int64)], mode=mode)
+    with pytest.raises(UnsupportedModel, match=told):
+        import_model(net.model(net.q(y, 0.04, 3)))

@@ -197,3 +197,12 @@ def test_other_slices_are_refused(stretch, reason):
     net = Net()
     x = net.dq(net.input(IMAGE), 0.031, 7)
     assert reason in refused(net.model(net.q(sliced(net, x, *stretch), 0.031, 7)))
+
+
+@pytest.mark.parametrize("indices", [[0, 6], [-7], 9])
+def test_indices_beyond_an_axis_are_refused(indices):
+    net = Net(17)
+    x = net.dq(net.input((1, 6, 4, 5)), 0.031, 7)
+    y = net.node("Gather", [x, net.const(indices, np.int64)], axis=1)
+    with pytest.raises(UnsupportedModel, match=r"indices from -?\d+ to -?\d+ along an axis of 6"):
+        import_model(net.model(net.q(y, 0.03, 5)))

@@ -108,3 +108,11 @@ def test_others_are_refused():
     y = net.node("ConvTranspose", [net.dq(net.input((1, 6, 3, 3, 3)), 0.03), net.weights((6, 8, 2, 2, 2), 1)[0]])
     with pytest.raises(UnsupportedModel, match="3-dimensional transposed convolution"):
         import_model(net.model(net.q(y, 0.31)))
+
+
+def test_strides_beyond_reason_are_refused():
+    net = Net(17)
+    weights, _ = net.weights((4, 3, 2, 2), None)
+    y = net.node("ConvTranspose", [net.dq(net.input((1, 4, 3, 3)), 0.04, 3), weights], strides=[100, 100])
+    with pytest.raises(UnsupportedModel, match="4096 places in a stride at most"):
+        import_model(net.model(net.q(y, 0.04, 3)))
