@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.frontend import import_model
+from compiler.frontend import UnsupportedModel, import_model
 from compiler.ir import Conv
 from tests.support.golden_check import check_model, kinds
 from tests.support.onnx_models import Net
