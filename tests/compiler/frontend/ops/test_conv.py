@@ -151,5 +151,5 @@ def test_a_bias_that_is_no_number_is_refused():
     net = Net()
     x, (weights, _) = net.dq(net.input((1, 3, 6, 5)), 0.031, 7), net.weights((4, 3, 3, 3), None)
     y = net.node("Conv", [x, weights, net.const([0, 1, np.nan, 2], np.float32)])
-    with pytest.raises(UnsupportedModel, match="the bias of 'Conv.*' is not a number"):
+    with pytest.raises(UnsupportedModel, match=r"the bias of 'Conv.*' is not a number"):
         import_model(net.model(net.q(y, 0.9)))
