@@ -153,7 +153,7 @@ def check(
             op.name, op.kind, _onnx_name(graph, op), nodes=tuple(op.nodes), float_in=_reads_float(graph, op)
         )
         for op in graph.ops
-        if not isinstance(op, Reshape)
+        if golden.judged(graph, op)
     }
     for sample, got in zip(samples, outputs, strict=True):
         observed, _ = model.run(sample)

@@ -85,6 +85,43 @@ def test_a_float_bias_may_be_rounded_where_onnxruntime_has_no_integer_kernel():
     assert not golden.check_layer(graph, op, values, _damaged(values[op.output], 200)).ok
 
 
+def _several_operators(kind):
+    """A node that has no operator of its own."""
+    net = Net(17)
+    x = net.dq(net.input((1, 4, 12, 11)), 0.04, 3)
+    if kind == "ConvTranspose":
+        y = net.node(kind, [x, net.weights((4, 8, 3, 3), None)[0]], strides=[2, 2])
+        return _values(net.model(net.q(y, 0.9, 5)))
+    y = net.node(kind, [x, "", net.const([1, 1, 4, 4], np.float32)], mode="linear")
+    return _values(net.model(net.q(y, 0.04, 3)))
+
+
+@pytest.mark.parametrize("kind", ["ConvTranspose", "Resize"])
+def test_what_several_operators_compute_is_judged_by_the_node(kind):
+    graph, values = _several_operators(kind)
+    (op,) = [op for op in graph.ops if graph.tensors[op.output].onnx_name]
+    assert golden.judged(graph, op)
+    check = golden.check_layer(graph, op, values, values[op.output])
+    assert check.ok and check.max_diff <= 1 and check.ties == check.mismatches
+    assert not golden.check_layer(graph, op, values, _damaged(values[op.output], 1, 2)).ok
+    assert not golden.check_layer(graph, op, values, _damaged(values[op.output], values[op.output].size // 50)).ok
+
+
+def test_half_way_cases_of_an_interpolation_are_ties():
+    """More of them than others may differ: onnxruntime's coordinates are float32."""
+    graph, values = _several_operators("Resize")
+    check = golden.check_layer(graph, graph.ops[-1], values, values[graph.ops[-1].output])
+    assert check.ties > golden.TOLERATED * check.elements
+
+
+def test_another_name_is_not_judged():
+    net = Net()
+    x = net.dq(net.input((1, 3, 6, 6)), 0.031, 7)
+    y = net.node("Reshape", [net.q(net.conv(x, 0.031, (8, 3, 3, 3)), 0.9), net.const([1, -1], np.int64)])
+    graph, _ = _values(net.model(y))
+    assert [golden.judged(graph, op) for op in graph.ops if op.kind == "reshape"].count(True) == 0
+
+
 def test_sessions_are_cached(monkeypatch):
     graph, values = _values(sandwich("Relu", [((1, 6, 4, 4), 0.05, 0)], (0.05, 0)))
     op = graph.ops[0]
