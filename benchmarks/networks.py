@@ -7,6 +7,7 @@ onnxruntime's, or every operator is within its contract on the inputs that it ha
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from statistics import median
 
 from benchmarks.cold_compile import ColdCompilation, compile_cold
 from benchmarks.figures import Figure, Measured, Target
@@ -47,7 +48,11 @@ TORCHVISION = (
     *("wide_resnet50_2", "resnext50_32x4d", "efficientnet_v2_s", "mobilenet_v3_small", "regnet_x_400mf"),
     *list(TARGETS)[:7], "lraspp", "deeplab_v3", "convnext_tiny", "swin_t", "vit_b_16",
 )  # fmt: skip
-AGAINST_RTL = ("mobilenet_v3_large", "efficientnet_b0", "regnet_y_400mf")
+#: Those of TARGETS that take at most some 1.5 million cycles, of all kinds: the RTL simulates them in minutes.
+AGAINST_RTL = (
+    *("mobilenet_v3_large", "efficientnet_b0", "regnet_y_400mf", "mnasnet1_0", "shufflenet_v2_x1_0", "lraspp"),
+    *("tcn_24", "tcn_64", "pointnet"),
+)  # fmt: skip
 
 Compile = Callable[[str, SocParams], ColdCompilation]
 
@@ -59,7 +64,8 @@ def figures() -> list[Figure]:
         *(Figure(name, Target(*target), partial(measured.of_peak, name=name)) for name, target in TARGETS.items()),
         Figure("accepted", Target(24, 25, "models"), measured.accepted),
         Figure("slowest_compile", Target(40, 20, "s", at_most=True), measured.slowest_compile),
-        Figure("fast_model_against_rtl", Target(2, 1, "%", at_most=True), measured.against_rtl, optional=True),
+        Figure("fast_model_against_rtl", Target(1.5, 1, "%", at_most=True), measured.against_rtl, optional=True),
+        Figure("fast_model_median", Target(0.1, 0.08, "%", at_most=True), measured.against_rtl_median, optional=True),
     ]
 
 
@@ -76,6 +82,7 @@ class Networks:
         self._names = list(dict.fromkeys((*torchvision, *others)))
         self._compiled: dict[tuple[Lab, str], ColdCompilation] = {}
         self._runs: dict[tuple[Lab, str], Run] = {}
+        self._beside: dict[Lab, dict[str, dict[str, Run]]] = {}  # by name and backend
 
     def of_peak(self, lab: Lab, name: str) -> Measured:
         """Return the utilisation of the MAC peak of all engines in percent, and what the rest was lost to."""
@@ -112,15 +119,30 @@ class Networks:
         return Measured(seconds[worst], True, {"worst": worst, "seconds": seconds})
 
     def against_rtl(self, lab: Lab) -> Measured:
-        """Return the largest difference between the cycles of the fast model and those of the RTL, in percent."""
-        cycles: dict[str, dict[str, int]] = {}
-        for backend in ("model", "native"):
-            with Lab(lab.params, backend, lab.progress) as other:
-                for name in AGAINST_RTL:
-                    cycles.setdefault(name, {})[backend] = other.run(name).stats.cycles
-        apart = {name: round(100 * (of["model"] / of["native"] - 1), 2) for name, of in cycles.items()}
+        """Return the largest difference between the cycles of the fast model and those of the RTL, in percent. Outputs
+        of both must be right."""
+        apart, correct, cycles = self._beside_rtl(lab)
         worst = max(apart, key=lambda name: abs(apart[name]))
-        return Measured(abs(apart[worst]), True, {"worst": worst, "apart": apart, "cycles": cycles})
+        return Measured(abs(apart[worst]), correct, {"worst": worst, "apart": apart, "cycles": cycles})
+
+    def against_rtl_median(self, lab: Lab) -> Measured:
+        """Return the median of the same differences."""
+        apart, correct, _ = self._beside_rtl(lab)
+        return Measured(median(abs(value) for value in apart.values()), correct, {"apart": apart})
+
+    def _beside_rtl(self, lab: Lab) -> tuple[dict[str, float], bool, dict[str, dict[str, int]]]:
+        """Return by how much the fast model's cycles differ from the RTL's, network by network, in percent; whether all
+        outputs are right; and the cycles of both."""
+        if lab not in self._beside:
+            self._beside[lab] = {}
+            for backend in ("model", "native"):
+                with Lab(lab.params, backend, lab.progress) as other:
+                    for name in AGAINST_RTL:
+                        self._beside[lab].setdefault(name, {})[backend] = other.run(name)
+        runs = self._beside[lab]
+        cycles = {name: {backend: run.stats.cycles for backend, run in of.items()} for name, of in runs.items()}
+        apart = {name: round(100 * (of["model"] / of["native"] - 1), 2) for name, of in cycles.items()}
+        return apart, all(run.correct for of in runs.values() for run in of.values()), cycles
 
     def _cold(self, lab: Lab, name: str) -> ColdCompilation:
         if (lab, name) not in self._compiled:
