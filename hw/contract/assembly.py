@@ -1,13 +1,18 @@
 """Reads and writes assembler text: one instruction a line, fields by name, derived from the formats of ``isa``."""
 
+import re
+
 from hw.contract.isa import ENUMERATED, FORMATS, INSN_BYTES, MASKS, Insn, IsaError, Op
+from hw.contract.slots import Added
+
+_ADDED = re.compile(r"(\w+)\+P(\d)")
 
 
 def assemble(text: str) -> list[Insn]:
     """Return the instructions in assembler text: each line is ``MNEMONIC field=value ...``, ``#`` begins a comment.
 
     Masks are comma-separated bit numbers (``wait=3,5``); enumerated fields also take their names
-    (``mode=DEPTHWISE``). Raises :class:`IsaError` with the line number.
+    (``mode=DEPTHWISE``), and ``field+P3`` adds parameter 3 of the job. Raises :class:`IsaError` with the line number.
     """
     program = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -29,7 +34,12 @@ def _assemble_line(words: list[str]) -> Insn:
     known = {f.name: f for f in FORMATS[op] if f.name != "opcode"}
     values: dict[str, int] = {}
     given: set[str] = set()
+    added = []
     for word in words[1:]:
+        addition = _ADDED.fullmatch(word)
+        if addition:
+            added.append(Added(addition[1], int(addition[2])))
+            continue
         name, equals, text = word.partition("=")
         if not equals or name not in known:
             raise IsaError(f"{op.name} has no field {name!r}; known are {', '.join(known)}")
@@ -48,7 +58,7 @@ def _assemble_line(words: list[str]) -> Insn:
             raise IsaError(f"{op.name}.{name} takes a number, not {text!r}") from None
         if value != known[name].default:
             values[name] = value
-    insn = Insn(op, values)
+    insn = Insn(op, values, tuple(added))
     insn.encode()
     return insn
 

@@ -28,6 +28,38 @@ class Field:
         return (1 << (self.width - self.signed)) - 1
 
 
+@dataclass(frozen=True)
+class ParameterSlots:
+    """Says where the instructions of a format may name parameters of their job, and to which fields those are added.
+
+    A slot is one of the ``fields``, counted from 1 (0: the slot is not in use, and zero), and above it the number of
+    the parameter; slots follow one another from bit ``first`` on, and are added in that order.
+    """
+
+    first: int
+    count: int
+    fields: tuple[str, ...]
+
+    @property
+    def selector_bits(self) -> int:
+        """Return the bits of a slot that name a field."""
+        return len(self.fields).bit_length()
+
+    @property
+    def slot_bits(self) -> int:
+        """Return the bits of a slot."""
+        return self.selector_bits + PARAMETER_BITS
+
+    @property
+    def end(self) -> int:
+        """Return the first bit behind the slots."""
+        return self.first + self.count * self.slot_bits
+
+
+PARAMETER_BITS = 3
+PARAMETERS = 1 << PARAMETER_BITS  #: numbers that a job's descriptor can carry for its instructions
+
+
 def _count(name: str, width: int, doc: str) -> Field:
     return Field(name, width, doc, default=1, low=1)
 
@@ -75,6 +107,8 @@ COPY_FORMAT = (
     Field("space", 2, "LD0: which LV0 memory (`Lv0Space`); ACC: `view` is ignored, all in whole LV1 words"),
     Field("view", 1, "LD0: how offsets map to PEs (`Lv0View`)"),
 )
+
+COPY_SLOTS = ParameterSlots(497, 2, ("src", "dst", "len", "hi", "n0", "n1", "n2"))
 
 # for i2 < n2, i1 < n1, i0 < n0 (weight blocks; block number b counts them), for y < p1, x < p0 (pixels):
 #   X[r] = activation word act + i2*k2_s + i1*k1_s + i0*k0_s + y*p1_s + x*p0_s, see MacMode
@@ -165,6 +199,8 @@ VEC_FORMAT = (
     Field("row", 1, "B is a record: its number is subtracted, its factor replaces scale"),
     Field("planes", 1, "the result is an int24 of which vector i2 holds byte i2"),
 )
+
+VEC_SLOTS = ParameterSlots(484, 3, ("a", "b", "d", "p", "n0", "n1", "n2", "k0", "k1", "tail"))
 
 
 def format_bits(fields: tuple[Field, ...]) -> int:

@@ -14,14 +14,21 @@ Rules a program keeps (the compiler proves them, the hardware faults or never st
 * all semaphores are zero again at END;
 * a prologue holds only LD2 without semaphores, then END.
 
+An instruction of a body may name parameters of its job, a number each, that are added to fields of it before it goes to
+its unit (``hw/contract/slots.py``).
+
 Byte addresses throughout, except where a table says "words" (``rows`` bytes) or "rows" (accumulator rows).
 """
 
 import enum
-from collections.abc import Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from hw.contract.formats import CANCEL_FORMAT, COPY_FORMAT, END_FORMAT, MAC_FORMAT, VEC_FORMAT, Field, format_bits
+from hw.contract.slots import Added, SlotError, read_slots, slots_of, sum_in, written_slots
+
+_Result = TypeVar("_Result")
 
 INSN_BITS = 512
 INSN_BYTES = INSN_BITS // 8
@@ -149,10 +156,13 @@ WIDE_BYTES = 3  #: of a number in planes
 class _Layout:
     """Says where the fields of an operation lie. ``word`` is an instruction with all at their ``defaults``; ``places``:
     smallest and largest value, offset, mask and default of each field; ``limits``: offset, mask and legal values of
-    those of which not every value is legal; ``bits``: of all fields together."""
+    those of which not every value is legal; ``bits``: of all fields together; ``slots``: where parameters are named,
+    and ``slot_mask``, the bits of all slots."""
 
     def __init__(self, op: Op) -> None:
         self.word = self.bits = 0
+        self.slots = slots_of(FORMATS[op])
+        self.slot_mask = (1 << self.slots.end) - (1 << self.slots.first) if self.slots else 0
         self.places: dict[str, tuple[int, int, int, int, int]] = {}
         self.defaults = {f.name: f.default for f in FORMATS[op] if f.name != "opcode"}
         self.limits: list[tuple[int, int, Container[int]]] = []
@@ -175,10 +185,12 @@ _BY_OPCODE = {int(op): layout for op, layout in _LAYOUTS.items()}
 
 @dataclass(frozen=True)
 class Insn:
-    """Holds one instruction: an opcode and the fields that differ from their defaults."""
+    """Holds one instruction: an opcode, the fields that differ from their defaults, and the parameters of its job that
+    are ``added`` to fields."""
 
     op: Op
     fields: dict[str, int] = field(default_factory=dict)
+    added: tuple[Added, ...] = ()
 
     def __getitem__(self, name: str) -> int:
         """Return the value of a field, or its default if it was not given."""
@@ -203,6 +215,8 @@ class Insn:
                 raise IsaError(f"{self.op.name}.{name} must be {minimum} to {maximum}, not {value}")
             word ^= (value & mask ^ default) << offset
         self._check_segments()
+        if self.added:
+            word |= self._slots(written_slots, layout.slots, self.added)
         return word.to_bytes(INSN_BYTES, "little")
 
     @classmethod
@@ -212,7 +226,7 @@ class Insn:
         if (
             layout is None
             or len(raw) != INSN_BYTES
-            or word >> layout.bits
+            or word >> layout.bits  # slots too
             or any(word >> offset & mask not in values for offset, mask, values in layout.limits)
         ):
             cls.decode(raw)  # says what is wrong
@@ -239,11 +253,34 @@ class Insn:
                 raise IsaError(f"{op.name}.{f.name} must be at least {f.minimum}, not {value}")
             if value != f.default:
                 values[f.name] = value
-        if word >> offset:
+        layout = _LAYOUTS[op]
+        if word >> offset & ~(layout.slot_mask >> offset):
             raise IsaError(f"{op.name} has reserved bits set")
         insn = cls(op, values)
         insn._check_segments()
+        if word & layout.slot_mask:
+            insn = cls(op, values, insn._slots(read_slots, layout.slots, word))
         return insn
+
+    def resolve(self, parameters: Sequence[int]) -> "Insn":
+        """Return the instruction that the hardware executes in a job with these ``parameters`` (none: a job without the
+        flag PARAMS); raises :class:`IsaError` where that is illegal."""
+        if not self.added:
+            return self
+        if not parameters:
+            raise IsaError(f"{self.op.name} names parameters ({', '.join(map(str, self.added))}), and its job has none")
+        fields = dict(self.fields)
+        known = {f.name: f for f in FORMATS[self.op]}
+        for name, number in self.added:
+            before = fields.get(name, known[name].default)
+            fields[name] = self._slots(sum_in, known[name], before, parameters[number])
+        return Insn(self.op, fields)
+
+    def _slots(self, of: Callable[..., _Result], *arguments: object) -> _Result:
+        try:
+            return of(*arguments)
+        except SlotError as error:
+            raise IsaError(f"{self.op.name}: {error}") from None
 
     def _check_segments(self) -> None:
         for name, allowed in (("src_seg", SOURCE_SEGMENTS), ("dst_seg", DESTINATION_SEGMENTS)):
@@ -256,7 +293,7 @@ class Insn:
         for f in FORMATS[self.op]:
             if f.name in self.fields and self.fields[f.name] != f.default:
                 words.append(f"{f.name}={_show(f, self.fields[f.name])}")
-        return " ".join(words)
+        return " ".join([*words, *map(str, self.added)])
 
 
 def field_place(op: Op, name: str) -> tuple[int, int]:

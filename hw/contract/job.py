@@ -6,6 +6,7 @@ Ring indices are free-running 32-bit counts; entry i lives at slot i modulo the 
 
 import enum
 
+from hw.contract.formats import PARAMETERS
 from hw.contract.isa import SEGMENTS
 from hw.contract.layout import Member, Record, consecutive
 
@@ -48,6 +49,7 @@ class JobFlag(enum.IntFlag):
     WAIT1 = 8  #: the same for ``wait1``
     SIGNAL = 16  #: add one to event ``signal_id`` when the job retires
     RESUME = 32  #: the body goes on after a cancellation point: semaphores start at ``sem0``... instead of zero
+    PARAMS = 64  #: instructions of the body may name ``param0``...; without it such an instruction is ILLEGAL
 
 
 JOB_MAGIC = 0xCA5E
@@ -71,6 +73,7 @@ JOB = Record(
         Member("signal_id", 32, 1, "event"),
         Member("tag", 36, 4, "free for the driver (model, layer)"),
         *consecutive(64, 1, ((f"sem{i}", f"first count of semaphore {i} (RESUME)") for i in range(SEMAPHORES))),
+        *consecutive(96, 4, ((f"param{i}", f"parameter {i} (PARAMS)") for i in range(PARAMETERS))),
         *(m for i in range(SEGMENTS) for m in (
             Member(f"base{i}", 128 + 16 * i, 8, f"segment {i}: first byte in DRAM (0-5) or LV2 (6, 7)"),
             Member(f"limit{i}", 136 + 16 * i, 4, f"segment {i}: size in bytes"),

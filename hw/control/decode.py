@@ -1,14 +1,16 @@
 """Decodes instructions: which unit an instruction is for, and whether it is legal."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from amaranth.hdl import Cat, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.formats import format_bits
+from hw.contract.formats import ParameterSlots, format_bits
 from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BITS, SOURCE_SEGMENTS, UNIT_OF, Op, Unit
 from hw.contract.params import SocParams
+from hw.contract.slots import slots_of
 
 MASKS = ("wait", "signal")
 
@@ -23,15 +25,32 @@ def field_bits(insn: Value, op: Op, name: str) -> Value:
     raise KeyError(f"{op.name} has no field {name!r}")
 
 
+class Slot:
+    """Is a slot of an instruction word: what names a field, the number of a parameter, and whether it is in use."""
+
+    def __init__(self, bits: Value, selector_bits: int) -> None:
+        self.selector, self.parameter = bits[:selector_bits], bits[selector_bits:]
+        self.used = self.selector.any()
+
+
+def slot_values(insn: Value, slots: ParameterSlots) -> list[Slot]:
+    """Return the slots of an instruction word."""
+    first, bits = slots.first, slots.slot_bits
+    return [Slot(insn[first + k * bits : first + (k + 1) * bits], slots.selector_bits) for k in range(slots.count)]
+
+
 class Decoder(wiring.Component):
     """Classifies an instruction, combinationally; every check derives from ``hw.contract.isa.FORMATS``.
 
     Legal means: an opcode of ``ops``, reserved bits zero, counts at least one, segments that the operation may name,
     semaphore masks that name existing semaphores only. With ``semaphores=False`` (prologues) the masks must be empty.
+    Slots may name parameters if the job has them; those in use come first and name fields that there are.
 
     Members
     -------
     insn : In(512)
+    parameters : In(1)
+        The job has the flag PARAMS.
     unit : Out(7)
         One-hot target unit, zero for END, CANCEL and unknown opcodes.
     end, cancel : Out(1)
@@ -42,7 +61,14 @@ class Decoder(wiring.Component):
         self.params, self.ops = params, tuple(ops)
         self.usable = params.semaphores if semaphores else 0
         super().__init__(
-            {"insn": In(INSN_BITS), "unit": Out(len(Unit)), "end": Out(1), "cancel": Out(1), "illegal": Out(1)}
+            {
+                "insn": In(INSN_BITS),
+                "parameters": In(1),
+                "unit": Out(len(Unit)),
+                "end": Out(1),
+                "cancel": Out(1),
+                "illegal": Out(1),
+            }
         )
 
     def elaborate(self, platform) -> Module:
@@ -66,7 +92,7 @@ class Decoder(wiring.Component):
         return m
 
     def _problem(self, op: Op) -> Value:
-        flaws = [self.insn[format_bits(FORMATS[op]) :].any()]
+        flaws = self._reserved(op)
         for f in FORMATS[op]:
             bits = field_bits(self.insn, op, f.name)
             if f.name == "opcode":
@@ -76,6 +102,18 @@ class Decoder(wiring.Component):
             elif f.low == 1:
                 flaws.append(~bits.any())
         return Cat(flaws).any()
+
+    def _reserved(self, op: Op) -> list[Value]:
+        used, slots = format_bits(FORMATS[op]), slots_of(FORMATS[op])
+        if slots is None:
+            return [self.insn[used:].any()]
+        named = slot_values(self.insn, slots)
+        flaws = [self.insn[used : slots.first].any(), self.insn[slots.end :].any()]
+        flaws.append(~self.parameters & self.insn[slots.first : slots.end].any())
+        flaws += [slot.selector > len(slots.fields) for slot in named]
+        flaws += [~slot.used & slot.parameter.any() for slot in named]
+        flaws += [after.used & ~before.used for before, after in pairwise(named)]
+        return flaws
 
     def _wrong_segment(self, op: Op) -> Value:
         flaws = [

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.formats import PARAMETERS
 from hw.contract.isa import Op, Unit
 from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
@@ -13,6 +14,7 @@ from hw.control.body_end import end_states
 from hw.control.decode import Decoder, field_bits
 from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
+from hw.control.resolver import Resolver
 from hw.control.signatures import (
     HEADER_BITS,
     JOB_FAULT,
@@ -30,19 +32,21 @@ from hw.interfaces import PC, BusReadPort
 
 _SEM_WORD = word_of("sem0")
 _SEM_WORDS = SEMAPHORES // SEMAPHORE_GROUP  #: 64-bit words of semaphore counts in a descriptor
+_COUNTS_AND_PARAMETERS = _SEM_WORDS + PARAMETERS // 2  #: those of parameters follow
 
 
 class Executor(wiring.Component):
     """Fetches, decodes and dispatches the body of one job after the other, and ends jobs in order.
 
-    An instruction takes two cycles: decode and segment look-up, then dispatch to its unit queue. At END all queues
+    An instruction takes two cycles: decode and segment look-up, then dispatch to its unit queue; between them two more
+    for each parameter that it names. At END all queues
     drain, semaphores are checked, and the job goes to the :class:`~hw.control.retire.Retirer`. The next job is
     prepared meanwhile, so its first instruction is usually there when the last one ends.
 
     With ``pause`` it halts behind the next CANCEL or before a body, once all units have finished, the loader rests and
     the completions of earlier jobs are written, and goes on when ``pause`` is taken back. A pause that is taken back
     before that leaves no trace. An engine that is not enabled halts at cancellation points only. A job with the RESUME
-    flag starts with the semaphores of its descriptor.
+    flag starts with the semaphores of its descriptor, one with PARAMS with its parameters.
 
     A fault stops dispatch and aborts the units; the job ends with the fault, and the engine stays in FAULT until it
     is reset.
@@ -118,6 +122,7 @@ class Executor(wiring.Component):
         m.submodules.fetch = fetch = InstructionFetch(self.params)
         m.submodules.decoder = decoder = Decoder(self.params)
         m.submodules.preparer = preparer = JobPreparer(self.params)
+        m.submodules.resolver = resolver = Resolver()
         wiring.connect(m, wiring.flipped(self.bus), fetch.bus)
         fetched = fetch.insn.payload
         ended = self.ended.info
@@ -129,7 +134,8 @@ class Executor(wiring.Component):
             m.d.comb += self.slots.src.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "src_seg"), slot))
         with m.Else():
             m.d.comb += self.slots.src.addr.eq(preparer.segment.addr)
-        restoring, restored = Signal(), Signal(range(_SEM_WORDS + 1))
+        restoring, restored = Signal(), Signal(range(_COUNTS_AND_PARAMETERS + 1))
+        resuming, with_parameters = ((ended.job.flags & flag).any() for flag in (JobFlag.RESUME, JobFlag.PARAMS))
         still = Signal()  # nothing moves but instruction fetch
         m.d.comb += [
             still.eq(self.drained & self.units_quiet & self.loaded.resting & self.ended.free),
@@ -138,14 +144,19 @@ class Executor(wiring.Component):
                 Mux(restoring, Cat((restored + _SEM_WORD)[:HEADER_BITS], slot), preparer.header.addr)
             ),
             self.semaphores.clear.eq(self.begin),
-            self.semaphores.load.eq(restoring & (restored != 0)),
+            self.semaphores.load.eq(restoring & resuming & (restored != 0) & (restored <= _SEM_WORDS)),
             self.semaphores.group.eq(restored - 1),
             self.semaphores.counts.eq(self.slots.header.data),
+            resolver.load.eq(restoring & (restored > _SEM_WORDS)),
+            resolver.group.eq(restored - 1),
+            resolver.words.eq(self.slots.header.data),
+            resolver.insn.eq(fetched.insn),
         ]
         m.d.comb += [
             decoder.insn.eq(fetched.insn),
+            decoder.parameters.eq(with_parameters),
             self.slots.dst.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "dst_seg"), slot)),
-            self.dispatch.command.insn.eq(fetched.insn),
+            self.dispatch.command.insn.eq(resolver.resolved),
             self.dispatch.command.pc.eq(fetched.pc),
             self.dispatch.command.src_base.eq(self.slots.src.data.base),
             self.dispatch.command.src_limit.eq(self.slots.src.data.limit),
@@ -180,7 +191,7 @@ class Executor(wiring.Component):
         m.d.comb += [own.unit.eq(FaultUnit.EXECUTOR), own.pc.eq(pc)]
         with m.FSM() as fsm:
             m.d.comb += [
-                issuing.eq(fsm.ongoing("DECODE") | fsm.ongoing("DISPATCH")),
+                issuing.eq(fsm.ongoing("DECODE") | fsm.ongoing("RESOLVE") | fsm.ongoing("DISPATCH")),
                 halting.eq(fsm.ongoing("QUIESCE") | fsm.ongoing("SETTLED")),
                 self.status.in_job.eq(fsm.ongoing("HALTED")),
                 dispatching.eq(issuing | halting | self.status.in_job | restoring),
@@ -209,14 +220,14 @@ class Executor(wiring.Component):
                     with m.If(preparer.job.failed):
                         m.d.sync += ended.fault.eq(self.loaded.fault)
                         m.next = "ABORT"
-                    with m.Elif((preparer.job.flags & JobFlag.RESUME).any()):
+                    with m.Elif((preparer.job.flags & (JobFlag.RESUME | JobFlag.PARAMS)).any()):
+                        m.d.sync += restored.eq(Mux((preparer.job.flags & JobFlag.RESUME).any(), 0, _SEM_WORDS))
                         m.next = "RESTORE"
             with m.State("RESTORE"):
-                # Semaphore counts of the descriptor, a word behind its address.
+                # Semaphore counts and parameters of the descriptor, a word behind its address.
                 m.d.comb += restoring.eq(1)
                 m.d.sync += restored.eq(restored + 1)
-                with m.If(restored == _SEM_WORDS):
-                    m.d.sync += restored.eq(0)
+                with m.If(restored == Mux(with_parameters, _COUNTS_AND_PARAMETERS, _SEM_WORDS)):
                     m.next = "DECODE"
             with m.State("BETWEEN"):
                 with m.If(~self.pause | ~self.enable):
@@ -229,17 +240,25 @@ class Executor(wiring.Component):
                     cancel.eq(decoder.cancel),
                     illegal.eq(decoder.illegal),
                 ]
-                m.d.comb += self.starved.eq(~fetch.insn.valid)
+                m.d.comb += [self.starved.eq(~fetch.insn.valid), resolver.clear.eq(1)]
                 with m.If(trap):
                     m.next = "ABORT"
                 with m.Elif(fetch.insn.valid & ~self.halt):
+                    m.next = "DISPATCH"
+                    with m.If(resolver.left & ~decoder.illegal & (fetched.fault == Fault.NONE)):
+                        m.next = "RESOLVE"
+            with m.State("RESOLVE"):
+                m.d.comb += resolver.step.eq(1)
+                with m.If(trap):
+                    m.next = "ABORT"
+                with m.Elif(~resolver.left):
                     m.next = "DISPATCH"
             with m.State("DISPATCH"):
                 accepted = (unit & self.dispatch.ready).any()
                 m.d.comb += self.blocked.eq(~accepted)
                 with m.If(fetched.fault != Fault.NONE):
                     raise_fault(fetched.fault, fetched.pc << 6)
-                with m.Elif(illegal):
+                with m.Elif(illegal | resolver.overflow):
                     raise_fault(Fault.ILLEGAL, fetched.pc << 6)
                 with m.If(trap):
                     m.next = "ABORT"

@@ -9,11 +9,12 @@ from hw.control.decode import Decoder
 from tests.support.raw_insns import COPIES, WRONG_SEGMENTS, legal_copy, with_field
 
 
-def verdicts(decoder: Decoder, raws: list[bytes]) -> list[int]:
+def verdicts(decoder: Decoder, raws: list[bytes], *, parameters: int = 0) -> list[int]:
     """What the decoder says to each: illegal or not."""
     said = []
 
     async def testbench(ctx):
+        ctx.set(decoder.parameters, parameters)
         for raw in raws:
             ctx.set(decoder.insn, int.from_bytes(raw, "little"))
             said.append(ctx.get(decoder.illegal))
