@@ -10,6 +10,7 @@ FETCH_AHEAD = 16  #: instructions buffered or on their way: hides 256 cycles of 
 FETCH_BURST_BYTES = 256  #: longest fetch burst, if the bus allows it
 
 # -- executor and unit queues --------------------------------------------------------------------------------------
+SLOT_RESOLVED = 2  #: for each parameter that an instruction names, between decode and dispatch
 QUEUED = 2  #: from dispatch to the head of an empty unit queue
 UNIT_IN_FLIGHT = 4  #: commands that a unit may have accepted without having finished them
 
@@ -34,7 +35,8 @@ VEC_RECORD = 1  #: what the record of a row takes beyond, besides a cycle for ea
 
 JOB_READ = 6  #: from a job that the loader hands over until its body may be fetched
 JOB_EVENTS = 3  #: from the start of a fetch to a job that may begin, without a wait for an event
-RESTORED = 5  #: semaphores of a job that goes on
+RESTORED = 5  #: semaphores of a job that goes on, or parameters
+PARAMETERS_TOO = 4  #: parameters behind semaphores
 STUCK_CYCLES = 16  #: how long nothing may be able to move before it counts as a deadlock
 SETTLED = 4  #: cycles of silence before a unit or an engine is reset, or an aborted job has ended
 

@@ -177,9 +177,7 @@ class Executor(wiring.Component):
         issuing, halting, halting_now = Signal(), Signal(), Signal()
         with m.If(self.measure):
             m.d.sync += cycles.eq(cycles + 1)
-        m.d.sync += [
-            over_time.eq((cycles == ended.job.cycle_limit) & (ended.job.cycle_limit != 0)),
-        ]
+        m.d.sync += over_time.eq((cycles == ended.job.cycle_limit) & (ended.job.cycle_limit != 0))
 
         def raise_fault(code, addr) -> None:
             m.d.comb += [wrong.eq(1), own.code.eq(code), own.addr.eq(addr)]

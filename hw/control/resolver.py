@@ -12,8 +12,9 @@ from hw.control.decode import field_bits, slot_values
 
 #: Each format's slots, an operation of it, and the opcodes of all.
 _WITH_SLOTS = tuple(
-    (slots_of(FORMATS[op]), op, [int(other) for other in Op if FORMATS[other] is FORMATS[op]])
+    (slots, op, [int(other) for other in Op if FORMATS[other] is FORMATS[op]])
     for op in (Op.LD2, Op.VEC)
+    if (slots := slots_of(FORMATS[op]))
 )
 _MOST = max(slots.count for slots, _, _ in _WITH_SLOTS)
 
@@ -39,15 +40,20 @@ class Resolver(wiring.Component):
         A field could not hold its sum.
     """
 
-    load: In(1)
-    group: In(range(PARAMETERS // 2))
-    words: In(64)
-    insn: In(INSN_BITS)
-    clear: In(1)
-    step: In(1)
-    left: Out(1)
-    resolved: Out(INSN_BITS)
-    overflow: Out(1)
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "load": In(1),
+                "group": In(range(PARAMETERS // 2)),
+                "words": In(64),
+                "insn": In(INSN_BITS),
+                "clear": In(1),
+                "step": In(1),
+                "left": Out(1),
+                "resolved": Out(INSN_BITS),
+                "overflow": Out(1),
+            }
+        )
 
     def elaborate(self, platform) -> Module:
         m = Module()

@@ -46,18 +46,20 @@ class Machine(Units):
         engine: int = 0,
         stop_at: int | None = None,
         semaphores: Sequence[int] = (),
+        parameters: Sequence[int] = (),
     ) -> Halt | None:
         """Run prologue, then body, of one job whose code is segment 0; raises :class:`FunctionalFault`.
 
         ``stop_at``: cancellation point at which to stop; the result says where the body stands, or is None if it
-        reached END. It goes on as a job with ``body_pc`` = ``halt.pc + 1`` and ``halt.semaphores``.
+        reached END. It goes on as a job with ``body_pc`` = ``halt.pc + 1`` and ``halt.semaphores``. ``parameters``:
+        what its instructions may name, none without the flag PARAMS.
         """
         base, limit = segments[Segment.CODE]
         code = self.dram[base : base + limit].tobytes()
         if prologue_pc is not None:
             self.run_prologue(code, prologue_pc, segments, engine)
-        pc = self.run_program(code, body_pc, segments, engine, stop_at, semaphores)
-        insn = self.fetch(code, pc)
+        pc = self.run_program(code, body_pc, segments, engine, stop_at, semaphores, parameters)
+        insn = self.fetch(code, pc, parameters=parameters)
         if insn.op is Op.END:
             return None
         return Halt(insn["point"], pc, tuple(self.engines[engine].semaphores))
@@ -82,6 +84,7 @@ class Machine(Units):
         engine: int = 0,
         stop_at: int | None = None,
         semaphores: Sequence[int] = (),
+        parameters: Sequence[int] = (),
     ) -> int:
         """Execute a body from ``pc`` to END, or to the CANCEL of point ``stop_at``, in program order; return its PC.
 
@@ -90,7 +93,7 @@ class Machine(Units):
         counts = self.engines[engine].semaphores
         counts[:] = [*semaphores, *[0] * (len(counts) - len(semaphores))]
         while True:
-            insn = self.fetch(code, pc)
+            insn = self.fetch(code, pc, parameters=parameters)
             if insn.op is Op.END:
                 break
             if insn.op is not Op.CANCEL:
@@ -119,13 +122,14 @@ class Machine(Units):
             self.observer.end(engine)
 
     @staticmethod
-    def fetch(code: bytes, pc: int, unit: FaultUnit = FaultUnit.EXECUTOR) -> Insn:
-        """Return the instruction at ``pc``; raises a LIMIT or ILLEGAL fault of ``unit`` if there is none."""
+    def fetch(code: bytes, pc: int, unit: FaultUnit = FaultUnit.EXECUTOR, parameters: Sequence[int] = ()) -> Insn:
+        """Return the instruction at ``pc``, with ``parameters`` where it names them; raises a LIMIT or ILLEGAL fault of
+        ``unit`` if there is none."""
         raw = code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
         if len(raw) < INSN_BYTES:
             raise FunctionalFault(Fault.LIMIT, pc, pc * INSN_BYTES, unit, "beyond the code segment")
         try:
-            return _decode(bytes(raw))
+            return _decode(bytes(raw)).resolve(parameters)
         except IsaError as error:
             raise FunctionalFault(Fault.ILLEGAL, pc, pc * INSN_BYTES, unit, str(error)) from None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hw.contract.isa import INSN_BYTES, Segment, Unit
 from hw.contract.job import SEMAPHORES, Fault, JobFlag
-from hw.contract.timing import RESTORED
+from hw.contract.timing import PARAMETERS_TOO, RESTORED
 from sim.cost.exact.program import ProgramTable
 from sim.functional.state import FunctionalFault
 from sim.model.commands import READ_PORTS
@@ -90,8 +90,10 @@ class DispatchModel:
             queue.program = program
         self.soonest = time + 2
         self.starved = 0
-        if job.has(JobFlag.RESUME):
+        if job.has(JobFlag.RESUME) or job.parameters:
             self.soonest += RESTORED
+        if job.has(JobFlag.RESUME):
+            self.soonest += PARAMETERS_TOO if job.parameters else 0
             for number in range(min(SEMAPHORES, self._engine.params.semaphores)):
                 self.semaphores.tokens[number].extend([time] * job.members[f"sem{number}"])
         self.latest = time - self.fetch.per_insn
@@ -100,6 +102,7 @@ class DispatchModel:
         """Dispatch what is there and has room; return None where the next instruction has not come."""
         program, queues, fetch, depth = self.program, self.queues, self.fetch, self._depth
         units, per_insn, executes = program.units, fetch.per_insn, self._engine.data
+        resolving = program.resolving
         whole, assembled, first, soonest = fetch.whole, fetch.assembled, self._first, self.soonest
         pc, latest, come = self.pc, self.latest, len(whole)
         if 0 <= fetch.failed < come:
@@ -129,6 +132,8 @@ class DispatchModel:
             at += 1
             if at < soonest:
                 at = soonest
+            if resolving:
+                at += resolving.get(pc, 0)
             unit = units[pc]
             if not 0 <= unit < _UNITS:
                 return Stop(Why.SPECIAL, at)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hw.contract.formats import PARAMETERS
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
 from hw.contract.job import JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
@@ -13,6 +14,7 @@ _KNOWN_FLAGS = sum(JobFlag)
 _SEGMENTS = tuple(
     (f"base{i}", f"limit{i}", i in LV2_SEGMENTS) for i in range(SEGMENTS)
 )  #: members, and which is in LV2
+_PARAMETERS = tuple(f"param{i}" for i in range(PARAMETERS))
 _SEMAPHORES = tuple(f"sem{i}" for i in range(SEMAPHORES))
 
 
@@ -46,6 +48,11 @@ class Job:
     def segments(self) -> list[tuple[int, int]]:
         """Return base and limit of each segment."""
         return [(self.members[base], self.members[limit]) for base, limit, _ in _SEGMENTS]
+
+    @property
+    def parameters(self) -> tuple[int, ...]:
+        """Return what instructions may name; nothing in a job without the flag."""
+        return tuple(self.members[name] for name in _PARAMETERS) if self.has(JobFlag.PARAMS) else ()
 
     def has(self, flag: JobFlag) -> bool:
         """Return whether the descriptor has ``flag``."""

@@ -91,7 +91,7 @@ class LoaderModel(Component):
     def _start(self, time: int) -> None:
         job, engine = self._job, self.engine
         job.times["prologue_start"] = time + 1
-        self._program: ProgramTable = engine.program(job)
+        self._program: ProgramTable = engine.loads(job)
         self._pc = job.members["prologue_pc"]
         self._done_pc = self._pc  # of the oldest load that has not landed
         self._begun, self._ended = [], []

@@ -48,19 +48,22 @@ class StretchedPrograms(Programs):
         super().__init__(params, dram)
         self._factors = factors
 
-    def at(self, base: int, limit: int) -> ProgramTable:
-        """See :meth:`Programs.at`."""
-        table = super().at(base, limit)
-        if not isinstance(table, StretchedTable):  # it was made just now, and nothing is decoded yet
-            table = self._here[base].table = StretchedTable(self._dram[base:], self._params, self._factors)
-        return table
+    def table(self, memory: npt.NDArray[np.uint8], parameters: tuple[int, ...]) -> ProgramTable:
+        """See :meth:`Programs.table`."""
+        return StretchedTable(memory, self._params, self._factors, parameters)
 
 
 class StretchedTable(ProgramTable):
     """Holds a program whose column ``work`` holds multiples of what the formulas say."""
 
-    def __init__(self, memory: npt.NDArray[np.uint8], params: SocParams, factors: Factors) -> None:
-        super().__init__(memory, params)
+    def __init__(
+        self,
+        memory: npt.NDArray[np.uint8],
+        params: SocParams,
+        factors: Factors,
+        parameters: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(memory, params, parameters)
         self._factors = factors
 
     def measured(self, pc: int) -> Any:

@@ -47,7 +47,11 @@ class Surroundings:
         self.shared.store(address, data)
 
     def program(self, job: Job) -> ProgramTable:
-        """Return the code segment of a job."""
+        """Return the code segment of a job, with its parameters in the instructions that name them."""
+        return self.shared.programs.at(*job.segments[0], job.parameters)
+
+    def loads(self, job: Job) -> ProgramTable:
+        """Return the code segment of a job as its prologue sees it, in which nothing names parameters."""
         return self.shared.programs.at(*job.segments[0])
 
     def execute(self, program: ProgramTable, pc: int, job: Job, patience: int = 0) -> None:
@@ -79,7 +83,7 @@ class Surroundings:
     def prologue_counters(self, job: Job) -> None:
         """A prologue has ended: keep its counters for the completion."""
         if job.has(JobFlag.PROLOGUE):
-            job.counters = copy_counters("prologue", self.loader.counted(), self.program(job))
+            job.counters = copy_counters("prologue", self.loader.counted(), self.loads(job))
 
     def counters(self, job: Job, queues: list[QueueModel], now: int) -> dict[str, int]:
         """Return the COUNTER registers in cycle ``now``."""
@@ -103,15 +107,17 @@ class Surroundings:
         """Burst ``number`` of a load was answered with an error."""
         loading = command.side == LOADER
         job = self.loader.job if loading else self.executor.job
-        fault = self._bus_fault(job, command.pc, FaultUnit.LD2, number)
+        fields = (self.loads(job) if loading else self.program(job)).insn(command.pc).fields
+        fault = self._bus_fault(job, fields, command.pc, FaultUnit.LD2, number)
         (self.loader if loading else self.executor).struck(time, fault)
 
     def _store_struck(self, time: int, command: Command, number: int) -> None:
-        self.executor.struck(time, self._bus_fault(self.executor.job, command.pc, FaultUnit.ST2, number))
-
-    def _bus_fault(self, job: Job, pc: int, unit: FaultUnit, number: int) -> JobFault:
-        """Return the fault that the completion tells, which names the run to which the burst belongs."""
+        job, pc = self.executor.job, command.pc
         fields = self.program(job).insn(pc).fields
+        self.executor.struck(time, self._bus_fault(job, fields, pc, FaultUnit.ST2, number))
+
+    def _bus_fault(self, job: Job, fields: dict[str, int], pc: int, unit: FaultUnit, number: int) -> JobFault:
+        """Return the fault that the completion tells, which names the run to which the burst belongs."""
         loads = unit is FaultUnit.LD2
         base = job.segments[fields["src_seg" if loads else "dst_seg"]][0]
         params = self.params

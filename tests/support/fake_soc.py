@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hw.contract.bus import LINE_BYTES, BusError, HostCosts
+from hw.contract.formats import PARAMETERS
 from hw.contract.isa import SEGMENTS, Insn, Op
 from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
@@ -47,6 +48,12 @@ class _Body:
     start: int
     bytes_read: dict[Op, int]
     cycles: int = 0
+
+    @property
+    def parameters(self) -> list[int]:
+        """What its instructions may name."""
+        named = self.job["flags"] & JobFlag.PARAMS
+        return [self.job[f"param{number}"] for number in range(PARAMETERS)] if named else []
 
 
 class FakeSoc:
@@ -252,7 +259,7 @@ class FakeSoc:
         """Instructions up to the next CANCEL or END, both included."""
         try:
             while True:
-                insn = self.machine.fetch(body.code, body.pc)
+                insn = self.machine.fetch(body.code, body.pc, parameters=body.parameters)
                 body.pc += 1
                 body.cycles += CYCLES_PER_INSTRUCTION
                 self._cycle += CYCLES_PER_INSTRUCTION

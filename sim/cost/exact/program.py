@@ -4,6 +4,7 @@ Code segments in DRAM are taken as one program for each base, whatever limits jo
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -15,11 +16,14 @@ from hw.contract.params import SocParams
 from sim.cost.exact.copies import BusCopy
 from sim.cost.exact.decoded import CANCEL, END, ILLEGAL, Column, DecodedCode
 from sim.cost.exact.pipelines import MacBlocks
+from sim.cost.exact.resolved import resolved
 
 PIECE = 4096  #: instructions that are decoded together
 _KEPT = 64  #: pieces that stay for the next program
 _CHUNK, _CHUNKS = 1024, 4  #: instructions whose fields are laid out together, and how many such chunks are kept
+_RESOLVED = 64  #: programs with parameters that are kept
 _NEVER = 1 << 60
+_Key = tuple[int, tuple[int, ...]]  #: where a program begins, and parameters
 _known: OrderedDict[tuple[SocParams, bytes], DecodedCode] = OrderedDict()
 
 
@@ -28,12 +32,14 @@ class ProgramTable:
 
     Columns are those of :class:`~sim.cost.exact.decoded.DecodedCode`, and hold what was asked for by :meth:`decode`;
     what was not is :data:`ILLEGAL`. Pieces of the same content are decoded once, in whichever program they lie.
-    ``forgotten``: how often some of them were forgotten.
+    ``forgotten``: how often some of them were forgotten. ``parameters``: those of the jobs that run it, whose sums
+    stand in the instructions; ``resolving``: cycles that took, by PC, if any.
     """
 
-    def __init__(self, memory: npt.NDArray[np.uint8], params: SocParams) -> None:
-        self.params = params
+    def __init__(self, memory: npt.NDArray[np.uint8], params: SocParams, parameters: Sequence[int] = ()) -> None:
+        self.params, self.parameters = params, parameters
         self._memory = memory
+        self.resolving: dict[int, int] = {}
         self._count = len(memory) // INSN_BYTES
         self.forgotten = 0
         self._pieces: dict[int, DecodedCode] = {}
@@ -65,6 +71,7 @@ class ProgramTable:
     def forget(self, pc: int) -> None:
         """Forget what was decoded from ``pc`` on: the memory has changed there, and nobody executes what it was."""
         self._pieces = {number: piece for number, piece in self._pieces.items() if (number + 1) * PIECE <= pc}
+        self.resolving = {place: taken for place, taken in self.resolving.items() if place // PIECE in self._pieces}
         self._insns.clear()
         self._cycles.clear()
         self.forgotten += 1
@@ -72,6 +79,9 @@ class ProgramTable:
     def _add(self, number: int) -> None:
         first = number * PIECE
         code = self._memory[first * INSN_BYTES :][: PIECE * INSN_BYTES].tobytes()
+        if self.parameters:
+            code, cycles = resolved(code, self.parameters)
+            self.resolving |= {first + place: taken for place, taken in cycles.items()}
         piece = self._pieces[number] = _decoded(code, self.params)
         end = first + len(piece)
         for name in DecodedCode.COLUMNS:
@@ -141,22 +151,36 @@ class Programs:
 
     def __init__(self, params: SocParams, dram: npt.NDArray[np.uint8]) -> None:
         self._params, self._dram = params.with_nominal_dram(), dram
-        self._here: dict[int, _Program] = {}
+        self._here: dict[_Key, _Program] = {}
 
-    def at(self, base: int, limit: int) -> ProgramTable:
-        """Return the program in the segment of ``limit`` bytes at ``base``. Its table is that of all segments at
-        ``base``, so who executes it looks at the limit; it holds what was decoded by :meth:`ProgramTable.decode`."""
-        program = self._here.get(base)
+    def at(self, base: int, limit: int, parameters: tuple[int, ...] = ()) -> ProgramTable:
+        """Return the program in the segment of ``limit`` bytes at ``base``, as jobs with ``parameters`` run it. Its
+        table is that of all segments at ``base``, so who executes it looks at the limit; it holds what was decoded by
+        :meth:`ProgramTable.decode`."""
+        key = base, parameters
+        program = self._here.get(key)
         if program is None:
-            program = self._here[base] = _Program(ProgramTable(self._dram[base:], self._params))
+            self._make_room()
+            program = self._here[key] = _Program(self.table(self._dram[base:], parameters))
         program.reach(limit)
         return program.table
 
+    def table(self, memory: npt.NDArray[np.uint8], parameters: tuple[int, ...]) -> ProgramTable:
+        """Return a new table of the program at the beginning of ``memory``."""
+        return ProgramTable(memory, self._params, parameters)
+
+    def _make_room(self) -> None:
+        """Forget the oldest program with parameters, if there are many."""
+        resolved_ones = [key for key in self._here if key[1]]
+        if len(resolved_ones) >= _RESOLVED:
+            del self._here[resolved_ones[0]]
+
     def changed(self, address: int, size: int) -> None:
         """Bytes of the DRAM were written."""
-        for base, program in list(self._here.items()):
+        for key, program in list(self._here.items()):
+            base = key[0]
             if base < address + size and address < base + program.limit:
-                del self._here[base]  # a job that runs it keeps what was decoded
+                del self._here[key]  # a job that runs it keeps what was decoded
             elif address >= base:
                 program.behind = min(program.behind, address - base)
 

@@ -1,6 +1,6 @@
 """The same job on the RTL and on the fast model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn
@@ -13,20 +13,23 @@ from tests.hw.soc_bench import END, SocBench
 from tests.support.random_copies import SEGMENT
 
 
-def record(params: SocParams, bodies: Sequence[Sequence[Insn]]) -> tuple[list, list]:
-    """What the recorders of both tell of jobs with these ``bodies``, by unit and in order, and their completions."""
+def record(
+    params: SocParams, bodies: Sequence[Sequence[Insn]], fields: Mapping[str, int] | None = None
+) -> tuple[list, list]:
+    """What the recorders of both tell of jobs with these ``bodies``, by unit and in order, and their completions.
+    ``fields``: of their descriptors."""
     rtl = RecordingBus(open_bus(params, costs=HostCosts.free()))
     model = ModelBus(params, costs=HostCosts.free(), data=False)
     model.record()
-    return tuple(_run(bus, params, bodies) for bus in (rtl, model))
+    return tuple(_run(bus, params, bodies, fields or {}) for bus in (rtl, model))
 
 
-def _run(bus: RecordingBus | ModelBus, params: SocParams, bodies: Sequence[Sequence[Insn]]):
+def _run(bus: RecordingBus | ModelBus, params: SocParams, bodies: Sequence[Sequence[Insn]], fields: Mapping[str, int]):
     with bus:
         bench = SocBench(params, bus=bus)
         bench.setup()
         for body in bodies:
-            bench.job([*body, END], limit1=SEGMENT, base5=bench.data(), limit5=SEGMENT, limit6=SEGMENT)
+            bench.job([*body, END], limit1=SEGMENT, base5=bench.data(), limit5=SEGMENT, limit6=SEGMENT, **fields)
         bench.ring()
         bench.wait(len(bodies), limit=300_000)
         completions = [bench.completion(index) for index in range(len(bodies))]
