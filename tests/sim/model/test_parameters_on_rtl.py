@@ -84,13 +84,15 @@ def test_the_functional_machine(buses):
         machine.run_job(segments, 0, len(body))
 
 
-def test_when_instructions_run_is_known_to_the_cycle():
-    """VEC, of which the model is exact; each parameter costs what it costs on the RTL."""
+@pytest.mark.parametrize("flags", [0, JobFlag.RESUME])
+def test_when_instructions_run_is_known_to_the_cycle(flags):
+    """VEC, of which the model is exact; each parameter costs what it costs on the RTL, as do all of them in a job."""
     for seed in range(3):
         rng = random.Random(seed)
         values = parameters(rng)
         body = hidden(rng, [random_insn(rng, Op.VEC, TINY) for _ in range(20)], values)
-        (rtl, told), (model, said) = record(TINY, [body, body], fields=named(values))
+        fields = named(values) | {"flags": JobFlag.PARAMS | flags}
+        (rtl, told), (model, said) = record(TINY, [body, body], fields=fields)
         for real, modelled in zip(rtl.values(), model.values(), strict=True):
             assert np.diff(np.array(real).ravel()).tolist() == np.diff(np.array(modelled).ravel()).tolist(), seed
         for real, modelled in zip(told, said, strict=True):
