@@ -10,6 +10,7 @@ import enum
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hw.contract import formats, isa, job, regs
 from hw.contract.formats import Field
 from hw.contract.isa import FORMATS
 from hw.contract.layout import Record
+from hw.contract.slots import slots_of
 from hw.image import flat_form as flat
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -115,7 +117,22 @@ def _format_section(name: str) -> Iterator[str]:
         yield from ("```text", *comments, "```", "")
     header = ("bits", "field", "width", "legal", "default", "meaning")
     yield from _table(header, _field_rows(fields), "rlrrrl")
+    slots = slots_of(fields)
+    if slots:
+        yield from _slot_lines(slots)
     yield f"{formats.format_bits(fields)} of {isa.INSN_BITS} bits used; the rest is reserved and zero."
+    yield ""
+
+
+def _slot_lines(slots: formats.ParameterSlots) -> Iterator[str]:
+    names = ", ".join(f"{number} `{name}`" for number, name in enumerate(slots.fields, 1))
+    text = (
+        f"Bits {slots.end - 1}:{slots.first} are {slots.count} parameter slots of {slots.slot_bits} bits. The low "
+        f"{slots.selector_bits} bits of a slot name a field ({names}; 0: it is not in use, and zero, and so are those "
+        "behind it), the others a parameter of the job, which is added to the field. They are zero in a prologue, and "
+        "in jobs without the flag PARAMS."
+    )
+    yield from textwrap.wrap(text, 120)
     yield ""
 
 

@@ -159,7 +159,14 @@ struct caesura_job {
     uint8_t sem29; /* first count of semaphore 29 (RESUME) */
     uint8_t sem30; /* first count of semaphore 30 (RESUME) */
     uint8_t sem31; /* first count of semaphore 31 (RESUME) */
-    uint8_t reserved_96[32];
+    uint32_t param0; /* parameter 0 (PARAMS) */
+    uint32_t param1; /* parameter 1 (PARAMS) */
+    uint32_t param2; /* parameter 2 (PARAMS) */
+    uint32_t param3; /* parameter 3 (PARAMS) */
+    uint32_t param4; /* parameter 4 (PARAMS) */
+    uint32_t param5; /* parameter 5 (PARAMS) */
+    uint32_t param6; /* parameter 6 (PARAMS) */
+    uint32_t param7; /* parameter 7 (PARAMS) */
     uint64_t base0; /* segment 0: first byte in DRAM (0-5) or LV2 (6, 7) */
     uint32_t limit0; /* segment 0: size in bytes */
     uint8_t reserved_140[4];
@@ -345,7 +352,8 @@ enum caesura_job_flag {
     CAESURA_JOB_FLAG_WAIT0 = 4,
     CAESURA_JOB_FLAG_WAIT1 = 8,
     CAESURA_JOB_FLAG_SIGNAL = 16,
-    CAESURA_JOB_FLAG_RESUME = 32
+    CAESURA_JOB_FLAG_RESUME = 32,
+    CAESURA_JOB_FLAG_PARAMS = 64
 };
 
 enum caesura_fault {

@@ -32,5 +32,10 @@ from .kernel_attributes import (
     check_class_2 as check_class_2,
     class_1_key as class_1_key,
 )
+from .numbers import (
+    NumberProblem as NumberProblem,
+    ParameterInfo as ParameterInfo,
+    parameter_values as parameter_values,
+)
 from .range_image import RangeImage as RangeImage, Stretch as Stretch
 from .windows import window_weights as window_weights

@@ -11,6 +11,7 @@ from hw.contract.params import ParamError, SocParams
 from hw.contract.spaces import Space
 from hw.image.kernel_attributes import AttributeProblem, KernelAttributes
 from hw.image.limits import impossible_numbers
+from hw.image.numbers import table_problems
 from hw.image.tables import Contents, LiveRange
 from hw.image.windows import promise_problems
 
@@ -44,9 +45,11 @@ def problems(image: Contents) -> Iterator[str]:
 def _code(image: Contents) -> Iterator[str]:
     if len(image.code) % INSN_BYTES:
         yield f"code section has {len(image.code)} bytes, not a multiple of {INSN_BYTES}"
+    table = image.meta.parameters
+    yield from table_problems(table)
     for pc in range(_count(image)):
         try:
-            Insn.check(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])
+            Insn.check(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES], len(table))
         except IsaError as error:
             yield f"code, PC {pc}: {error}"
 

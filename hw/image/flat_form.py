@@ -4,7 +4,8 @@ A file begins with the header. Tables, code, weights and names lie where the hea
 Descriptors of jobs are complete but for the first bytes of segments and the numbers of events: a driver adds the base
 of each segment, the first of its events to ``signal_id`` and the wait ids, and what an event counted before the
 inference to the wait values. ``tag`` of a descriptor is ``engine << 16 | job``. Then the fields that the relocations
-name get the base of a segment. Images with steps on the CPU have no flat form, nor those that a run time places.
+name get the base of a segment. Images with steps on the CPU have no flat form, nor those that a run time places or
+whose jobs have parameters.
 
 A driver that does not trust the file refuses it unless the tables, the code and the weights lie within it; job ``n``
 of the table has number ``n``, an engine and events below those of the header, entry points within the code and limits
@@ -94,8 +95,12 @@ RELOCATION = Record(
 def flat(image: Image) -> bytes:
     """Return the flat form of ``image``. Raises :class:`ImageError` for an image that has none."""
     meta = image.meta
-    if meta.parts or any(step.kind != "jobs" for step in meta.steps):
-        why = "its layers are placed by a run time" if meta.parts else "it has steps that run on the CPU"
+    reasons = {
+        "its layers are placed by a run time": meta.parts,
+        "its jobs have parameters": meta.parameters,
+        "it has steps that run on the CPU": any(step.kind != "jobs" for step in meta.steps),
+    }
+    for why in (reason for reason, applies in reasons.items() if applies):
         raise ImageError(f"image {meta.model!r} has no flat form: {why}")
     ports = [*meta.inputs, *meta.outputs]
     tables = {

@@ -8,6 +8,7 @@ from pydantic.dataclasses import dataclass
 from hw.contract.isa import LV2_SEGMENTS
 from hw.contract.params import SocParams
 from hw.contract.spaces import OnChip
+from hw.image.numbers import ParameterInfo
 
 _STRICT = pydantic.ConfigDict(extra="forbid")
 
@@ -199,6 +200,8 @@ class ImageMeta:
     weights_only: tuple[int, int] = pydantic.Field(default=(0, 0), exclude_if=_no_bytes)
     cancel_points: list[CancelPoint] = pydantic.Field(default_factory=list)
     relocations: list[Relocation] = pydantic.Field(default_factory=list)
+    #: What instructions of its jobs may name; none: jobs have no parameters.
+    parameters: list[ParameterInfo] = pydantic.Field(default_factory=list, exclude_if=_nothing)
     #: Of an image that is a kernel: see ``hw.image.kernel_attributes``, which checks it; empty otherwise.
     kernel_attributes: dict[str, Any] = pydantic.Field(default_factory=dict)
     host_sizes: list[int] = pydantic.Field(default_factory=list)  #: bytes of each host model

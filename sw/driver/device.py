@@ -1,7 +1,7 @@
 """Defines the device driver: everything a host does with one SoC, above ``hw.contract.bus.Bus`` alone."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Literal
 
@@ -192,16 +192,18 @@ class Device:
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
 
     # -- jobs ------------------------------------------------------------------------------------------------
-    def begin(self, model: LoadedModel, limit: int | None) -> None:
+    def begin(self, model: LoadedModel, limit: int | None, numbers: Mapping[str, int] | None = None) -> None:
         """Start an inference of ``model``. Jobs that use the same LV2 bytes finish first, within ``limit`` cycles, or
-        (None) within those that they may take."""
+        (None) within those that they may take. ``numbers``: those that its image asks for, by name, from which the
+        parameters of its jobs follow."""
         self.refuse_unloaded(model)
+        parameters = model.parameters_of(numbers or {})
         if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self.jobs.wait_for_windows(model, limit)
         if self.scrubber.foreign(model):  # a dump may be taking it to DRAM
             self.preemption.transfers.settle()
-        self.jobs.begin(model)
+        self.jobs.begin(model, parameters)
 
     def end(self, model: LoadedModel) -> None:
         """End the inference of ``model``, of which no job is outstanding and none will be queued."""

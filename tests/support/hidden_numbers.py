@@ -24,7 +24,7 @@ def _hidden(rng: random.Random, insn: Insn, values: Sequence[int]) -> Insn:
         return insn
     fields, added = dict(insn.fields), []
     known = {f.name: f for f in FORMATS[insn.op]}
-    for _ in range(rng.randint(0, slots.count)):
+    for _ in range(rng.randint(1, slots.count)):
         name, number = rng.choice(slots.fields), rng.randrange(PARAMETERS)
         before = fields.get(name, known[name].default) - values[number]
         if name in WRAPPING:

@@ -1,13 +1,13 @@
 """Defines a model in device memory: its segments, LV2 windows, events and tensors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.contract.bus import Bus
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, IsaError, Segment
-from hw.image import Image, PortInfo, TensorInfo, window_weights
+from hw.image import Image, NumberProblem, PortInfo, TensorInfo, parameter_values, window_weights
 from sw.driver.errors import DriverError
 from sw.driver.limits import BODY, body_limits, code_limits
 from sw.driver.memory.placement import ImagePlacement, relocate
@@ -47,6 +47,7 @@ class LoadedModel:
         self._layers: dict[int, int] = {}  #: of a placed model: engine by layer, of those queued in this inference
         self._latest: dict[int, int] = {}  #: likewise: the layer queued last, by engine
         self._left = 0  #: jobs of this inference that have not ended
+        self._parameters: tuple[int, ...] = ()  #: of this inference
         self.users: list[str] = []  #: requests that have not ended, which it may not vanish under
         self.loaded = True  #: its memory is its own: False once it was unloaded
         self._bus = bus
@@ -171,11 +172,13 @@ class LoadedModel:
         layer = self.image.meta.layers[self.image.meta.jobs[index].layer]
         return f"job {index} of {self.name!r} (layer {layer.name!r})"
 
-    def disassemble(self, pc: int) -> str:
-        """Return assembler text of the instruction at ``pc``, or a text that says that there is none."""
+    def disassemble(self, pc: int, parameters: Sequence[int] = ()) -> str:
+        """Return assembler text of the instruction at ``pc``, and what it is in a job with ``parameters`` if it names
+        any; or a text that says that there is none."""
         raw = self.image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
         try:
-            return str(Insn.decode(raw))
+            insn = Insn.decode(raw)
+            return f"{insn} = {insn.resolve(parameters)}" if insn.added else str(insn)
         except IsaError as error:
             return f"({error})"
 
@@ -190,6 +193,7 @@ class LoadedModel:
             prologue_pc=job.prologue_pc,
             waits=events[0],
             signal=events[1],
+            parameters=self._parameters,
         )
 
     @property
@@ -197,8 +201,17 @@ class LoadedModel:
         """Return whether an inference has begun of which not all jobs have ended, so that its windows hold its data."""
         return self._left > 0
 
-    def begin(self) -> None:
-        """Begin an inference: waits for events count from here."""
+    def parameters_of(self, numbers: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the parameters of jobs of an inference with these ``numbers``; raises :class:`DriverError` for one
+        that is missing, out of its range, or not known."""
+        try:
+            return parameter_values(self.image.meta.parameters, numbers)
+        except NumberProblem as problem:
+            raise DriverError(f"model {self.name!r}: number {problem}") from None
+
+    def begin(self, parameters: tuple[int, ...] = ()) -> None:
+        """Begin an inference whose jobs have these ``parameters``: waits for events count from here."""
+        self._parameters = parameters
         self.events.begin()
         self._forget()
         self._left = len(self.image.meta.jobs)

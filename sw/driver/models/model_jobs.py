@@ -47,10 +47,10 @@ class ModelJobs:
         """Wait until no job is queued that is of ``model`` or uses the same bytes of LV2."""
         self._queues.wait(lambda: not any(m is model or m.overlaps(model) for m in self.models()), limit)
 
-    def begin(self, model: LoadedModel) -> None:
-        """Start an inference of ``model``, whose LV2 bytes nobody uses."""
+    def begin(self, model: LoadedModel, parameters: tuple[int, ...]) -> None:
+        """Start an inference of ``model``, whose LV2 bytes nobody uses and whose jobs have these ``parameters``."""
         self.enter(model)
-        model.begin()
+        model.begin(parameters)
         self._begun = [*self.in_flight(), model]
 
     def in_flight(self) -> list[LoadedModel]:
@@ -190,7 +190,9 @@ class ModelJobs:
 
     def fault_of(self, job: DeviceJob, record: FaultRecord) -> DeviceFault:
         """Return the fault, which names job, layer and instruction."""
-        return DeviceFault(replace(record, job=str(job), instruction=job.model.disassemble(record.pc)))
+        return DeviceFault(
+            replace(record, job=str(job), instruction=job.model.disassemble(record.pc, job.work.parameters))
+        )
 
     def overdue(self, job: DeviceJob, message: str) -> DeviceTimeout:
         """Return the error for an overdue job, which names the model."""

@@ -157,7 +157,7 @@ class Suspension:
             return None
         halted = self.queues[engine][0]
         code = halted.model.code
-        return halted, [_reload_instruction(halted.model, code, pc) for pc in point.reload]
+        return halted, [_reload_instruction(halted, code, pc) for pc in point.reload]
 
     def drop(self, model: LoadedModel) -> None:
         """Give ``model`` up: nothing of it is brought back or queued again."""
@@ -174,8 +174,8 @@ class Suspension:
         self.models = [other for other in self.models if other is not model]
 
 
-def _reload_instruction(model: LoadedModel, code: bytes, pc: int) -> Insn:
-    insn = Insn.decode(code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])
+def _reload_instruction(job: DeviceJob, code: bytes, pc: int) -> Insn:
+    model, insn = job.model, Insn.decode(code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]).resolve(job.work.parameters)
     if insn.op not in (Op.LD2, Op.LD1, Op.LD0):
         raise NotSuspendable(
             model, f"image {model.name!r}: the reload list names {insn.op.name} at PC {pc}; compile the model again"

@@ -13,7 +13,8 @@ class Descriptor:
     comes last.
 
     ``segments``: the first byte and the size of each; ``waits``: events that its body waits for; ``signal``: the event
-    that it signals; ``tag``: a number of the driver's that its completion repeats.
+    that it signals; ``tag``: a number of the driver's that its completion repeats; ``parameters``: what instructions of
+    its body may name.
     """
 
     segments: tuple[tuple[int, int], ...]
@@ -23,6 +24,7 @@ class Descriptor:
     prologue_pc: int | None = None
     waits: tuple[EventCount, ...] = ()
     signal: int | None = None
+    parameters: tuple[int, ...] = ()
     job_id: int = 0
     flags: int = 0
     window_after: int = 0
@@ -45,6 +47,8 @@ class Descriptor:
             members[f"wait{i}_id"], members[f"wait{i}_value"] = event, count
         for number, count in self.semaphores:
             members[f"sem{number}"] = count
+        for number, value in enumerate(self.parameters):
+            members[f"param{number}"] = value
         for i, (base, size) in enumerate(self.segments):
             members[f"base{i}"], members[f"limit{i}"] = base, size
         return JOB.pack(**members)

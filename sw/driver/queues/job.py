@@ -13,8 +13,8 @@ from sw.driver.queues.descriptor import Descriptor, EventCount
 
 _WORD = 1 << 32
 _WAITS = (int(JobFlag.WAIT0), int(JobFlag.WAIT1))
-_SIGNAL, _INTERRUPT, _RESUME, _PROLOGUE = map(
-    int, (JobFlag.SIGNAL, JobFlag.INTERRUPT, JobFlag.RESUME, JobFlag.PROLOGUE)
+_SIGNAL, _INTERRUPT, _RESUME, _PROLOGUE, _PARAMS = map(
+    int, (JobFlag.SIGNAL, JobFlag.INTERRUPT, JobFlag.RESUME, JobFlag.PROLOGUE, JobFlag.PARAMS)
 )
 
 
@@ -177,6 +177,8 @@ def describe(job: DeviceJob) -> Descriptor:
         flags |= _SIGNAL
     if job.interrupt:
         flags |= _INTERRUPT
+    if work.parameters:
+        flags |= _PARAMS
     body, semaphores = work.body_pc, tuple[tuple[int, int], ...]()
     if point is not None:
         flags, body, semaphores = flags | _RESUME, point.pc + 1, tuple(point.semaphores)
