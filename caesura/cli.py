@@ -17,6 +17,7 @@ from caesura.commands.bench import bench
 from caesura.commands.compile import compile
 from caesura.commands.export import disasm, export, verilog
 from caesura.commands.info import info
+from caesura.commands.kernels import kernels
 from caesura.commands.profile import profile
 from caesura.commands.quantise import quantise
 from caesura.commands.retime import retime
@@ -83,6 +84,9 @@ for command in (
     quantise, run, compile, info, disasm, sweep, export, verilog, profile, retime, bench, scenario, serve, admit,
 ):  # fmt: skip
     app.command()(command)
+
+
+app.add_typer(kernels, name="kernels")
 
 
 def _told(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -35,9 +36,14 @@ def samples_of(
 
     Arrays are found by input name; a model with one input also takes the array ``input`` or the only one in the file.
     An array holds one sample (the input's shape) or several along a leading or the first axis. ``axes``: by input, the
-    one whose size is that of the array, whatever the shape says. Raises :class:`InputError`.
+    one whose size is that of the array, whatever the shape says; samples of several sizes are arrays NAME.0, NAME.1 and
+    so on of each input. Raises :class:`InputError`.
     """
     arrays = _arrays(path)
+    if axes and not any(port.name in arrays for port in ports):
+        numbered = [_numbered(port.name, arrays) for port in ports]
+        if all(numbered):
+            return _varying(path, ports, numbered, count, axes)
     found = {port.name: _find(path, port, len(ports) == 1, arrays) for port in ports}
     shapes = {port.name: _shape(port, found[port.name], (axes or {}).get(port.name)) for port in ports}
     stacks = {name: _split(path, name, shapes[name], array) for name, array in found.items()}
@@ -46,6 +52,26 @@ def samples_of(
         if len(stack) < wanted:
             raise InputError(f"{path}: input {name!r} has {len(stack)} samples, {wanted} wanted; lower --samples")
     return [{name: stack[i] for name, stack in stacks.items()} for i in range(wanted)]
+
+
+def _numbered(name: str, arrays: Mapping[str, npt.NDArray]) -> list[npt.NDArray]:
+    """Return the arrays NAME.0, NAME.1 and so on."""
+    return [arrays[key] for key in takewhile(arrays.__contains__, (f"{name}.{at}" for at in range(len(arrays))))]
+
+
+def _varying(
+    path: Path, ports: Sequence[Input], numbered: Sequence[Sequence[npt.NDArray]], count: int | None,
+    axes: Mapping[str, int],
+) -> list[Sample]:  # fmt: skip
+    """Return samples whose sizes along ``axes`` differ."""
+    there = min(map(len, numbered))
+    if (wanted := there if count is None else count) > there:
+        raise InputError(f"{path}: it has {there} samples, {wanted} wanted; lower --samples")
+    samples = [dict[str, npt.NDArray]() for _ in range(wanted)]
+    for port, arrays in zip(ports, numbered, strict=True):
+        for at, (sample, array) in enumerate(zip(samples, arrays, strict=False)):
+            (sample[port.name],) = _split(path, f"{port.name}.{at}", _shape(port, array, axes.get(port.name)), array)
+    return samples
 
 
 def load_labels(path: Path, count: int) -> npt.NDArray[np.int64] | None:
@@ -153,3 +179,10 @@ def save_outputs(path: Path, outputs: Sequence[Sample]) -> None:
     """Write an .npz file with an array for each output, as :func:`joined` makes it."""
     with path.open("wb") as file:
         np.savez(file, **joined(outputs))  # type: ignore[arg-type]
+
+
+def save_varying(path: Path, outputs: Sequence[Sample]) -> None:
+    """Write an .npz file with arrays NAME.0, NAME.1 and so on for each output, whose sizes may differ."""
+    named = {f"{name}.{at}": value for at, output in enumerate(outputs) for name, value in output.items()}
+    with path.open("wb") as file:
+        np.savez(file, **named)  # type: ignore[arg-type]

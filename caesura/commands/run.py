@@ -9,6 +9,7 @@ import typer
 from caesura import api, checks, profiles, samples as inputs
 from caesura.commands.options import AnyBackend, Csv, Json, Page, check_form, check_writable, chosen_backend, is_image
 from caesura.commands.run_urgent import run_with_urgent
+from caesura.commands.run_varying import run_varying, varies
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.steps_on_cpu import cpu_steps
 from caesura.views import Progress, RunReport, job_counters, json_text, profile_table, run_spans, shares, tell, write
@@ -30,7 +31,10 @@ def run(
     as_json: Json = False,
     as_csv: Csv = False,
     vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file (cxxrtl, pysim)")] = None,
-    samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
+    samples: Annotated[
+        int | None,
+        typer.Option(min=1, help="how many samples to run (default: 1; all, where they vary in length)"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
     keep_weights: Annotated[
         bool, typer.Option("--keep-weights", help="leave weights that fit in LV2 there from one sample to the next")
@@ -49,10 +53,25 @@ def run(
     ] = None,
     every: Annotated[int | None, typer.Option(min=1, help="--urgent: it arrives again after so many cycles")] = None,
     live: Annotated[bool, typer.Option("--live", help="--urgent: show engines, queues and requests meanwhile")] = False,
+    kernels: Annotated[
+        Path | None, typer.Option(help="of a model whose inputs vary in length: a library of kernels (.ckl)")
+    ] = None,
 ) -> None:
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     check_form(as_json, as_csv)
     check_writable(output, vcd, trace, page)
+    if input is not None and urgent is None and not is_image(model) and varies(model, compilation):
+        _refuse_for_varying(
+            {"--csv": as_csv, "--vcd": vcd, "--trace": trace, "--profile": profile, "--report": page, "--units": units}
+        )
+        run_varying(
+            model, compilation, input, kernels=kernels, samples=samples, output=output, backend=backend, check=check,
+            as_json=as_json,
+        )  # fmt: skip
+        return
+    if kernels is not None:
+        raise api.UsageError("--kernels is for a model whose inputs vary in length, and --input with such samples")
+    samples = samples or 1
     if urgent is not None:
         _refuse_beside_urgent(
             {"--check": check, "--csv": as_csv, "--vcd": vcd, "--samples": samples > 1, "--profile": profile,
@@ -101,6 +120,14 @@ def run(
     _print(report, where, as_json=as_json, as_csv=as_csv)
     if report.check is not None and not report.check.ok:
         raise typer.Exit(1)
+
+
+def _refuse_for_varying(flags: Mapping[str, object]) -> None:
+    """Raise :class:`caesura.api.UsageError` for flags with a value, which tell of one image."""
+    if given := [name for name, value in flags.items() if value]:
+        raise api.UsageError(
+            f"inputs that vary in length have an image each: leave {', '.join(given)} out, or name --dim"
+        )
 
 
 def _refuse_beside_urgent(flags: Mapping[str, object]) -> None:

@@ -4,19 +4,19 @@ matching**)."""
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 import numpy.typing as npt
 
 from caesura.api import Arrays, Device, Inputs, Model, UsageError
-from caesura.lengths.kernel_source import ExactPadding, KernelSource
+from caesura.lengths.kernel_source import ExactPadding, KernelSource, kernel_source
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
-from compiler import ALL_LV2, CompileError, DynamicDimension, Options, Told
-from hw.image import LARGEST, Image, RangeImage
+from compiler import CompileError, Options, Told
+from hw.image import LARGEST, Image, ImageError, KernelArchive, RangeImage, attributes_of
 from sw.driver import LoadedModel
-from sw.kernels import KernelLibrary, OnDemandKernels
+from sw.kernels import KernelLibrary, LibraryKernel, OnDemandKernels
 from sw.runtime import InputError, RunStats, by_name, to_array
 
 LADDER = (32, 64, 96, 128, 192, 256, 384)  #: lengths of prior practice
@@ -116,6 +116,21 @@ class DynamicModel:
         except CompileError as error:
             raise CompileError(f"model {self.dimension.model!r} has no range kernel: {error}") from error
         self.kernel_library.add(made)
+
+    def add_kernels(self, path: str | PathLike) -> None:
+        """Add the kernels of a library (``.ckl``), which calls find from now on. Raises ``ImageError`` for a file that
+        is damaged, and for one whose kernels are of another model, or for other hardware."""
+        archive = KernelArchive.load(Path(path))
+        made = [LibraryKernel(self.dimension.model, attributes_of(kernel), kernel) for kernel in archive.kernels]
+        for kernel in made:
+            if kernel.attributes.class_1 != self.demand.class_1:
+                theirs, mine = kernel.attributes.class_1, self.demand.class_1
+                what = next(name for name in (*mine, *theirs) if mine.get(name) != theirs.get(name))
+                raise ImageError(
+                    f"{path}: its kernels are for {what} {theirs.get(what)!r}, and model {self.dimension.model!r} here "
+                    f"has {mine.get(what)!r}: build a library of this model for this machine"
+                )
+        self.kernel_library.add(*made)
 
     def at(self, length: int) -> Model:
         """Return the loaded model for exactly ``length``, which stays loaded until :meth:`release`: to be scheduled and
@@ -268,6 +283,7 @@ def dynamic(
     options: Options | None = None,
     cache: bool = True,
     tenant: str | None = None,
+    kernels: str | PathLike | None = None,
 ) -> DynamicModel:
     """Return the ONNX model ``path``, which has a dynamic dimension, as one model on ``device`` for all of ``lengths``.
 
@@ -280,16 +296,19 @@ def dynamic(
     engines : how many share each layer, the first of the device, or the numbers of those that do
     fallback, options, cache : as for ``caesura.compile``; unless options say less, kernels have all of LV2
     tenant : as for ``Device.load``
+    kernels : a library that ``caesura kernels build`` wrote (``.ckl``), whose kernels are there from the beginning
 
     Raises ``CompileError`` for a model that cannot be read or has no such dimension, ``UsageError`` for lengths that
     are none. Kernels are compiled when a call, or ``DynamicModel.prepare``, asks for them.
     """
     listed = None if engines is None or isinstance(engines, int) else tuple(engines)
     number = engines if isinstance(engines, int) else len(listed or range(device.params.engines))
-    chosen = replace(options or Options(), engines=number)
-    if chosen.lv2_limit is None:  # weights stay there from call to call
-        chosen = replace(chosen, lv2_limit=ALL_LV2)
-    source = KernelSource(DynamicDimension.of(Path(path), dimension), device.params, chosen, fallback, cache)
-    return DynamicModel(
+    source = kernel_source(
+        path, device.params, dimension=dimension, engines=number, fallback=fallback, options=options, cache=cache
+    )
+    model = DynamicModel(
         source, device, lengths, ladder, background=background, most_loaded=most_loaded, tenant=tenant, engines=listed
     )
+    if kernels is not None:
+        model.add_kernels(kernels)
+    return model

@@ -5,7 +5,8 @@ Each kernel is an image file of its own on disk. It is known, too, which lengths
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ import onnx
 
 from caesura.samples import Sample
 from compiler import (
+    ALL_LV2,
     DynamicDimension,
     Graph,
     ObjectStore,
@@ -27,20 +29,12 @@ from compiler import (
     padding_problem,
 )
 from hw.contract.params import SocParams
-from hw.image import Image, ImageError, KernelAttributes, RangeImage, ValueRange
+from hw.image import Image, ImageError, KernelAttributes, RangeImage, ValueRange, attributes_of
 from sim import BoundedFolder, cache_dir
 from sw.kernels import KernelDemand, LibraryKernel
 
 _SUFFIX, _RANGE_SUFFIX = ".cimg", ".crng"
 _Kernel = TypeVar("_Kernel", Image, RangeImage)
-
-
-def attributes_of(image: Image) -> KernelAttributes:
-    """Return the attributes of an image that is a kernel; raises ``ImageError`` if it has none, ``AttributeProblem`` if
-    they are damaged."""
-    if not image.meta.kernel_attributes:
-        raise ImageError(f"image {image.meta.model!r} is no kernel: it has no kernel_attributes")
-    return KernelAttributes.parse(image.meta.kernel_attributes)
 
 
 def read_kernels(folder: Path) -> list[Image]:
@@ -53,6 +47,23 @@ def read_kernels(folder: Path) -> list[Image]:
             raise ImageError(f"{path}: the image is no kernel: it has no kernel_attributes; remove it from the folder")
         images.append(image)
     return images
+
+
+@dataclass
+class DynamicPort:
+    """Is an input of a model with a dynamic dimension; open sizes are 1."""
+
+    name: str
+    shape: list[int]
+
+
+def dynamic_ports(dimension: DynamicDimension) -> list[DynamicPort]:
+    """Return the inputs of a model with a dynamic dimension."""
+    return [
+        DynamicPort(value.name, [size.dim_value or 1 for size in value.type.tensor_type.shape.dim])
+        for value in dimension.proto.graph.input
+        if value.name in dimension.inputs
+    ]
 
 
 class KernelFiles:
@@ -126,14 +137,16 @@ class KernelSource:
     def __post_init__(self) -> None:
         told = (self.params.digest(), repr(self.options), str(self.fallback), self.dimension.label, compiler_digest())
         digest = hashlib.sha256(self.dimension.proto.SerializeToString(deterministic=True))
+        self._model = digest.hexdigest()
         digest.update("\0".join((onnx.__version__, *told)).encode())
         self._origin = digest.hexdigest()
         self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
         self._files = KernelFiles(cache_dir() / "kernels") if self.cache else None
 
     def demand(self) -> KernelDemand:
-        """Return what calls of the model ask for, all but the length."""
-        class_1 = {"model": self._origin[:32], "hardware": self.params.digest()}
+        """Return what calls of the model ask for, all but the length. Whoever compiled a kernel, and with which
+        options, plays no part."""
+        class_1 = {"model": self._model[:32], "hardware": self.params.digest()}
         return KernelDemand(self.dimension.model, class_1, "length", self.dimension.label)
 
     def make(self, demand: KernelDemand, length: int) -> LibraryKernel[Image | RangeImage]:
@@ -173,6 +186,24 @@ class KernelSource:
     def graph(self, length: int) -> Graph:
         """Return the model for one length as the compiler sees it. Raises ``CompileError``."""
         return import_model(self.dimension.fixed(length), fallback=self.fallback, name=self.dimension.model)
+
+
+def kernel_source(
+    path: str | PathLike,
+    params: SocParams,
+    *,
+    dimension: str | None,
+    engines: int,
+    fallback: bool = False,
+    options: Options | None = None,
+    cache: bool = True,
+) -> KernelSource:
+    """Return the source of kernels of the ONNX model ``path`` for machines with ``params``, as ``caesura.dynamic`` has
+    them: unless ``options`` say less, a kernel has all of LV2. Raises ``CompileError``."""
+    chosen = replace(options or Options(), engines=engines)
+    if chosen.lv2_limit is None:  # weights stay there from call to call
+        chosen = replace(chosen, lv2_limit=ALL_LV2)
+    return KernelSource(DynamicDimension.of(Path(path), dimension), params, chosen, fallback, cache)
 
 
 class ExactPadding:

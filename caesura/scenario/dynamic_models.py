@@ -1,11 +1,10 @@
 """Loads models of a scenario that have a dynamic dimension."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from caesura.api import Device
-from caesura.lengths import DynamicModel, dynamic
+from caesura.lengths import DynamicModel, dynamic, dynamic_ports
 from caesura.samples import Sample, random_samples
 from caesura.scenario.lengths import lengths_of
 from caesura.scenario.model_files import copies
@@ -50,22 +49,12 @@ def _random_of_length(model: DynamicModel, length: int, seed: int) -> Sample:
     return random_samples(image, 1, seed)[0]
 
 
-@dataclass
-class _Port:
-    name: str
-    shape: list[int]
-
-
 def _in_files(name: str, spec: ModelSpec, model: Path, folder: Path) -> tuple[list[Sample], set[int]]:
     """Return the samples of the files that a model names, and their lengths."""
     if not spec.inputs:
         return [], set()
     dimension = DynamicDimension.of(model, spec.dimension)
-    ports = [
-        _Port(value.name, [size.dim_value or 1 for size in value.type.tensor_type.shape.dim])
-        for value in dimension.proto.graph.input
-        if value.name in dimension.inputs
-    ]
+    ports = dynamic_ports(dimension)
     samples = samples_in(name, spec.inputs, ports, folder, dict(dimension.axes))
     first, axis = dimension.axes[0]
     return samples, {sample[first].shape[axis] for sample in samples}

@@ -23,6 +23,11 @@ from .image import (
     TensorInfo as TensorInfo,
     meta_to_dict as meta_to_dict,
 )
+from .kernel_archive import (
+    KernelArchive as KernelArchive,
+    all_lengths as all_lengths,
+    attributes_of as attributes_of,
+)
 from .kernel_attributes import (
     LARGEST as LARGEST,
     AttributeProblem as AttributeProblem,

@@ -133,6 +133,12 @@ class Image:
         image.validate(where)
         return image
 
+    @staticmethod
+    def weights_in(raw: bytes) -> tuple[int, int]:
+        """Return where the weights are in the content of a file, first byte and size, as its header says."""
+        _, _, _, n_meta, n_code, n_weights, *_ = _HEADER.unpack_from(raw)
+        return _HEADER.size + n_meta + n_code, n_weights
+
     @classmethod
     def load(cls, path: str | Path) -> "Image":
         """Read a ``.cimg`` file; raises :class:`ImageError`, also if the file cannot be read."""
