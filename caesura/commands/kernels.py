@@ -42,7 +42,7 @@ def build(
     ] = None,
 ) -> None:
     """Build a library with a kernel for a range of lengths."""
-    from caesura.lengths import kernel_source  # loaded where the compiler is used
+    from caesura.lengths import source_of  # loaded where the compiler is used
 
     check_writable(output)
     if output.suffix != ".ckl":
@@ -55,7 +55,7 @@ def build(
     if compilation.engines == "auto":
         raise UsageError("--engines auto is for models of one size: name a number")
     params = compilation.machine() or preset("tiny")
-    source = kernel_source(
+    source = source_of(
         model, params, dimension=dimension, engines=compilation.engines or params.engines,
         fallback=compilation.fallback, options=compilation.options, cache=compilation.cache,
     )  # fmt: skip

@@ -8,8 +8,8 @@ import typer
 
 from caesura import api, checks, profiles, samples as inputs
 from caesura.commands.options import AnyBackend, Csv, Json, Page, check_form, check_writable, chosen_backend, is_image
+from caesura.commands.run_lengths import run_varying, varies
 from caesura.commands.run_urgent import run_with_urgent
-from caesura.commands.run_varying import run_varying, varies
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.steps_on_cpu import cpu_steps
 from caesura.views import Progress, RunReport, job_counters, json_text, profile_table, run_spans, shares, tell, write

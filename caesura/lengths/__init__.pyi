@@ -1,2 +1,2 @@
 from .dynamic_model import LADDER as LADDER, DynamicModel as DynamicModel, dynamic as dynamic
-from .kernel_source import dynamic_ports as dynamic_ports, kernel_source as kernel_source, read_kernels as read_kernels
+from .kernel_source import dynamic_ports as dynamic_ports, read_kernels as read_kernels, source_of as source_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy.typing as npt
 
 from caesura.api import Arrays, Device, Inputs, Model, UsageError
-from caesura.lengths.kernel_source import ExactPadding, KernelSource, kernel_source
+from caesura.lengths.kernel_source import ExactPadding, KernelSource, source_of
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
 from compiler import CompileError, Options, Told
 from hw.image import LARGEST, Image, ImageError, KernelArchive, RangeImage, attributes_of
@@ -303,7 +303,7 @@ def dynamic(
     """
     listed = None if engines is None or isinstance(engines, int) else tuple(engines)
     number = engines if isinstance(engines, int) else len(listed or range(device.params.engines))
-    source = kernel_source(
+    source = source_of(
         path, device.params, dimension=dimension, engines=number, fallback=fallback, options=options, cache=cache
     )
     model = DynamicModel(

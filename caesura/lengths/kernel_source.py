@@ -188,7 +188,7 @@ class KernelSource:
         return import_model(self.dimension.fixed(length), fallback=self.fallback, name=self.dimension.model)
 
 
-def kernel_source(
+def source_of(
     path: str | PathLike,
     params: SocParams,
     *,

@@ -25,7 +25,7 @@ def field_bits(insn: Value, op: Op, name: str) -> Value:
     raise KeyError(f"{op.name} has no field {name!r}")
 
 
-class Slot:
+class SlotBits:
     """Is a slot of an instruction word: what names a field, the number of a parameter, and whether it is in use."""
 
     def __init__(self, bits: Value, selector_bits: int) -> None:
@@ -33,10 +33,10 @@ class Slot:
         self.used = self.selector.any()
 
 
-def slot_values(insn: Value, slots: ParameterSlots) -> list[Slot]:
+def slot_values(insn: Value, slots: ParameterSlots) -> list[SlotBits]:
     """Return the slots of an instruction word."""
     first, bits = slots.first, slots.slot_bits
-    return [Slot(insn[first + k * bits : first + (k + 1) * bits], slots.selector_bits) for k in range(slots.count)]
+    return [SlotBits(insn[first + k * bits : first + (k + 1) * bits], slots.selector_bits) for k in range(slots.count)]
 
 
 class Decoder(wiring.Component):

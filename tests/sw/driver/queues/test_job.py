@@ -1,5 +1,7 @@
 """What a ring says of a job, each time that the job is put there."""
 
+from dataclasses import replace
+
 import pytest
 
 from hw.contract.job import JOB, JOB_MAGIC, JobFlag
@@ -9,6 +11,7 @@ from sw.driver.queues.job import DeviceJob, describe
 
 SEGMENTS = tuple((4096 * i, 100 + i) for i in range(8))
 WORK = Descriptor(SEGMENTS, 500, 7 << 16, body_pc=3, prologue_pc=1, waits=((4, 9), (5, 2)), signal=6)
+WITH_PARAMETERS = replace(WORK, parameters=(0, 8, 1 << 31))
 
 
 def told(**what):
@@ -18,13 +21,14 @@ def told(**what):
 
 
 def test_all_that_a_job_can_say():
-    job = told(interrupt=True, window_after=2)
+    job = told(interrupt=True, window_after=2, work=WITH_PARAMETERS)
     assert job.pop("magic") == JOB_MAGIC
     assert [(job.pop(f"base{i}", 0), job.pop(f"limit{i}")) for i in range(8)] == list(SEGMENTS)
     assert JobFlag(job.pop("flags")) == ~JobFlag.RESUME
     assert job == {
         "job_id": 12, "body_pc": 3, "prologue_pc": 1, "cycle_limit": 500, "window_after": 2, "tag": 7 << 16,
-        "wait0_id": 4, "wait0_value": 9, "wait1_id": 5, "wait1_value": 2, "signal_id": 6,
+        "wait0_id": 4, "wait0_value": 9, "wait1_id": 5, "wait1_value": 2, "signal_id": 6, "param1": 8,
+        "param2": 1 << 31,
     }  # fmt: skip
 
 
