@@ -17,36 +17,36 @@ from sim.cost.c_walks import address, c_walk, integers
 from sim.cost.dram import WorstDram, fetched_together
 from sim.cost.overheads import ABANDON, DRAINED, GRANT, ISSUE, POINT, QUEUE
 from sim.cost.rivals import Rivals, lost
-from sim.cost.shapes import VecShape, placed_shape
 from sim.cost.units import UnitTime, rivalry, worst_time
 
 _SIGNALLED_LATE = "an instruction waits for a semaphore that only an instruction behind it signals"
-_SEMAPHORES, _UNITS = 32, 7
+_SEMAPHORES, _UNITS, _CHAINS = 32, 7, 4
+_BY_DRAM = frozenset({"lv2_ld2", "lv2_st2"})
 _NO_UNIT = -1
 _UNKNOWN = -1
 
 #: The layouts of ``worst_walk.c``.
 _Machine = structure("_Machine", "depth per_burst in_flight issue to_head grant", "")
-_Steps = structure("_Steps", "", "unit waits signals parameters")
-_Beside = structure("_Beside", "first fetch debt insn_debt reads_a", "cycles latency")
+_Steps = structure("_Steps", "", "unit waits signals")
+_Beside = structure("_Beside", "first late fetch debt insn_debt lost lost_by_dram", "cycles latency")
 _Between = structure("_Between", "count queued loaded", "step runs counts space")
 
 
 @dataclass(frozen=True)
 class BetweenPoints:
     """Holds what is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers)
-    run, steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal ones,
-    of whatever bodies, have equal bounds."""
+    run, steps issued then, ``counts`` of the semaphores before all of them, and whether a prologue is ``loading`` when
+    the pause comes. Equal ones, of whatever bodies, have equal bounds."""
 
     queued: tuple[Step, ...]
     unfinished: frozenset[int]
     issued: tuple[Step, ...]
     counts: tuple[tuple[int, int], ...]
-    loads: tuple[Step, ...]
+    loading: bool
 
     def running(self) -> list[Step]:
         """Return the steps that run."""
-        return [*(self.queued[number] for number in sorted(self.unfinished)), *self.issued, *self.loads]
+        return [*(self.queued[number] for number in sorted(self.unfinished)), *self.issued]
 
 
 class _LongestWork:
@@ -79,7 +79,7 @@ class WorstWalks:
 
     def __init__(self, params: SocParams) -> None:
         self._walk = c_walk("walk")
-        self._work, self._steps = _LongestWork(params), _StepColumns(params)
+        self._work, self._steps = _LongestWork(params), _StepColumns()
         self._machine = _Machine(
             params.unit_room, fetched_together(params), UNIT_IN_FLIGHT, ISSUE.worst, QUEUE.worst, GRANT.worst
         )
@@ -95,12 +95,12 @@ class WorstWalks:
         subject, costs = self._subject, self._costs_beside(rivals)
         costs.durations.complete(subject.running, rivals)
         end = self._walk(
-            ctypes.byref(self._machine), ctypes.byref(self._steps.columns), ctypes.byref(costs.at_addresses()),
-            ctypes.byref(subject.left(costs.durations)),
+            ctypes.byref(self._machine), ctypes.byref(self._steps.columns),
+            ctypes.byref(costs.beside(subject.lost(rivals.in_all))), ctypes.byref(subject.left(costs.abandoned)),
         )  # fmt: skip
         if end == _UNKNOWN:
             raise ValueError(_SIGNALLED_LATE)
-        return max(end, costs.retired) + costs.fixed + subject.lost(costs.once)
+        return max(end, costs.retired) + costs.fixed
 
     def _costs_beside(self, rivals: Rivals) -> "_Costs":
         if rivals not in self._costs:
@@ -115,10 +115,9 @@ class _StepColumns:
     """Holds steps by number: in ``columns`` what C reads of them, in ``accesses`` their words by client of a
     scratchpad."""
 
-    def __init__(self, params: SocParams) -> None:
-        self._params = params
+    def __init__(self) -> None:
         self._numbers: dict[Step, int] = {}
-        self._columns = [array("q") for _ in range(4)]
+        self._columns = [array("q") for _ in range(3)]
         self.columns = _Steps()
         self.steps: list[Step] = []
         self.accesses: dict[int, tuple[tuple[str, int], ...]] = {}
@@ -132,10 +131,8 @@ class _StepColumns:
         number = self._numbers[step] = len(self.steps)
         self.steps.append(step)
         waits, signals = (sum(1 << semaphore for semaphore in mask) for mask in (step.waits, step.signals))
-        shape = placed_shape(step.insn, self._params) if step.insn.op is Op.VEC else None
-        words = shape.parameters + shape.tables if isinstance(shape, VecShape) else 0
         unit = _NO_UNIT if step.unit is None else int(step.unit)
-        for column, value in zip(self._columns, (unit, waits, signals, words), strict=True):
+        for column, value in zip(self._columns, (unit, waits, signals), strict=True):
             column.append(value)
         self.columns = _Steps(*map(address, self._columns))
         return number
@@ -177,7 +174,7 @@ class _Durations:
 
 class _Costs:
     """Holds what rivals cost beside the ``durations`` of steps: ``retired``, when the job before is written down;
-    ``fixed`` cycles at the end; ``once``: clients whose conflicts are added there."""
+    ``fixed`` cycles at the end; ``abandoned``: when loads of a prologue have gone."""
 
     def __init__(self, work: _LongestWork, rivals: Rivals, durations: _Durations) -> None:
         memory = work.memory(rivals)
@@ -185,14 +182,15 @@ class _Costs:
         self.durations = durations
         self.retired = memory.completion
         self.fixed = memory.few_stores + POINT + DRAINED
-        self.once = rivals.once
+        self.abandoned = memory.abandoned + ABANDON
         self._beside = _Beside(
-            memory.latency + memory.job, memory.fetch, memory.debt(before),
-            memory.debt(memory.insn), "a" not in rivals.once,
-        )  # fmt: skip
+            memory.latency, memory.latency + memory.job, memory.fetch, memory.debt(before), memory.debt(memory.insn)
+        )
 
-    def at_addresses(self) -> ctypes.Structure:
-        """Return all of it as C reads it; columns move when they grow."""
+    def beside(self, lost: tuple[int, int]) -> ctypes.Structure:
+        """Return all of it as C reads it; columns move when they grow. ``lost``: cycles of conflicts in all, and those
+        that loads and stores of DRAM can lose alone."""
+        self._beside.lost, self._beside.lost_by_dram = lost
         self._beside.cycles, self._beside.latency = address(self.durations.cycles), address(self.durations.latency)
         return self._beside
 
@@ -202,35 +200,34 @@ class _Subject:
 
     def __init__(self, between: BetweenPoints, steps: _StepColumns) -> None:
         self.between = between
-        queued, issued, loads = (steps.numbers(part) for part in (between.queued, between.issued, between.loads))
+        queued, issued = (steps.numbers(part) for part in (between.queued, between.issued))
         executed = [number for number in issued if steps.steps[number].unit is not None]
-        self._running = [*(queued[number] for number in between.unfinished), *executed, *loads]
+        self._running = [*(queued[number] for number in between.unfinished), *executed]
         self.running = set(self._running)
-        self._load = loads[-1] if loads else None
         self._accesses = steps.accesses
         self._words: dict[str, int] | None = None
-        self._lost: dict[frozenset[str], int] = {}
+        self._lost: dict[frozenset[str], tuple[int, int]] = {}
         counts = [0] * _SEMAPHORES
         for semaphore, count in between.counts:
             counts[semaphore] = count
         step = array("q", queued + issued)
         runs = array("q", [number in between.unfinished for number in range(len(queued))])
-        self._kept = step, runs, array("q", counts), integers(len(step) * (_SEMAPHORES + 2 * _UNITS))
+        self._kept = step, runs, array("q", counts), integers(len(step) * (_SEMAPHORES + 2 * _UNITS) * _CHAINS)
         self._left = _Between(len(step), len(queued), 0, *map(address, self._kept))
 
-    def left(self, durations: _Durations) -> ctypes.Structure:
-        """Return what is left to do."""
-        if self._load is not None:
-            self._left.loaded = durations.cycles[self._load] + durations.latency[self._load] + ABANDON
+    def left(self, abandoned: int) -> ctypes.Structure:
+        """Return what is left to do; ``abandoned``: when loads of a prologue have gone, if there are any."""
+        self._left.loaded = abandoned if self.between.loading else 0
         return self._left
 
-    def lost(self, once: frozenset[str]) -> int:
-        """Return the cycles that conflicts with the clients in ``once`` can cost in all; durations must be known."""
+    def lost(self, once: frozenset[str]) -> tuple[int, int]:
+        """Return the cycles that conflicts with the clients in ``once`` can cost in all, and those that they can cost
+        loads and stores of DRAM; durations must be known."""
         if once not in self._lost:
             if self._words is None:
                 self._words = {}
                 for number in self._running:
                     for client, count in self._accesses[number]:
                         self._words[client] = self._words.get(client, 0) + count
-            self._lost[once] = lost(self._words, once)
+            self._lost[once] = lost(self._words, once), lost(self._words, once, _BY_DRAM)
         return self._lost[once]
