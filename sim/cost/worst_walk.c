@@ -18,10 +18,10 @@ typedef struct {
 } steps_t;
 
 /* What rivals cost: cycles before the first instruction of the executor, with and without what other traffic takes at
- * the beginning, and for each burst of its fetch; that traffic, and what each instruction adds to it; words that copies
- * and VEC wait for in all, and loads and stores of DRAM; cycles and latency of steps. */
+ * the beginning, and for each burst of its fetch; that traffic, and what each instruction adds to it; words that units
+ * wait for in all if they have nothing to do with DRAM, if they have, and all of them; cycles and latency of steps. */
 typedef struct {
-    i64 first, late, fetch, debt, insn_debt, lost, lost_by_dram;
+    i64 first, late, fetch, debt, insn_debt, lost_on_chip, lost_by_dram, lost;
     const i64 *cycles, *latency;
 } beside_t;
 
@@ -175,10 +175,9 @@ i64 caesura_walk(const machine_t *machine, const steps_t *steps, const beside_t 
     for (int i = 0; i < UNITS; i++)
         if (walk.given[i])
             end = later(end, walk.done[i][walk.given[i] - 1]);
-    i64 last = 0;
-    for (int i = 0; i < CHAINS; i++) {
-        i64 time = end.by[i] + (i & LOSING ? beside->lost : i & WAITED ? beside->lost_by_dram : 0);
-        last = time > last ? time : last;
-    }
+    i64 last = 0, lost[CHAINS] = {0, beside->lost_on_chip, beside->lost_by_dram, beside->lost};
+    for (int i = 0; i < CHAINS; i++)
+        if (end.by[i] + lost[i] > last)
+            last = end.by[i] + lost[i];
     return last;
 }

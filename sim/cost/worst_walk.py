@@ -16,19 +16,20 @@ from sim.cost.backlog import Step
 from sim.cost.c_walks import address, c_walk, integers
 from sim.cost.dram import WorstDram, fetched_together
 from sim.cost.overheads import ABANDON, DRAINED, GRANT, ISSUE, POINT, QUEUE
-from sim.cost.rivals import Rivals, lost
+from sim.cost.rivals import PORTS, Rivals, lost
 from sim.cost.units import UnitTime, rivalry, worst_time
 
 _SIGNALLED_LATE = "an instruction waits for a semaphore that only an instruction behind it signals"
 _SEMAPHORES, _UNITS, _CHAINS = 32, 7, 4
 _BY_DRAM = frozenset({"lv2_ld2", "lv2_st2"})
+_ON_CHIP = frozenset(client for clients in PORTS for client in clients) - _BY_DRAM
 _NO_UNIT = -1
 _UNKNOWN = -1
 
 #: The layouts of ``worst_walk.c``.
 _Machine = structure("_Machine", "depth per_burst in_flight issue to_head grant", "")
 _Steps = structure("_Steps", "", "unit waits signals")
-_Beside = structure("_Beside", "first late fetch debt insn_debt lost lost_by_dram", "cycles latency")
+_Beside = structure("_Beside", "first late fetch debt insn_debt lost_on_chip lost_by_dram lost", "cycles latency")
 _Between = structure("_Between", "count queued loaded", "step runs counts space")
 
 
@@ -187,10 +188,9 @@ class _Costs:
             memory.latency, memory.latency + memory.job, memory.fetch, memory.debt(before), memory.debt(memory.insn)
         )
 
-    def beside(self, lost: tuple[int, int]) -> ctypes.Structure:
-        """Return all of it as C reads it; columns move when they grow. ``lost``: cycles of conflicts in all, and those
-        that loads and stores of DRAM can lose alone."""
-        self._beside.lost, self._beside.lost_by_dram = lost
+    def beside(self, lost: tuple[int, int, int]) -> ctypes.Structure:
+        """Return all of it as C reads it; columns move when they grow. ``lost``: see :meth:`_Subject.lost`."""
+        self._beside.lost_on_chip, self._beside.lost_by_dram, self._beside.lost = lost
         self._beside.cycles, self._beside.latency = address(self.durations.cycles), address(self.durations.latency)
         return self._beside
 
@@ -206,7 +206,7 @@ class _Subject:
         self.running = set(self._running)
         self._accesses = steps.accesses
         self._words: dict[str, int] | None = None
-        self._lost: dict[frozenset[str], tuple[int, int]] = {}
+        self._lost: dict[frozenset[str], tuple[int, int, int]] = {}
         counts = [0] * _SEMAPHORES
         for semaphore, count in between.counts:
             counts[semaphore] = count
@@ -220,14 +220,15 @@ class _Subject:
         self._left.loaded = abandoned if self.between.loading else 0
         return self._left
 
-    def lost(self, once: frozenset[str]) -> tuple[int, int]:
-        """Return the cycles that conflicts with the clients in ``once`` can cost in all, and those that they can cost
-        loads and stores of DRAM; durations must be known."""
+    def lost(self, once: frozenset[str]) -> tuple[int, int, int]:
+        """Return the cycles that conflicts with the clients in ``once`` can cost a chain without loads and stores of
+        DRAM, one of these alone, and any; durations must be known."""
         if once not in self._lost:
             if self._words is None:
                 self._words = {}
                 for number in self._running:
                     for client, count in self._accesses[number]:
                         self._words[client] = self._words.get(client, 0) + count
-            self._lost[once] = lost(self._words, once), lost(self._words, once, _BY_DRAM)
+            words = self._words
+            self._lost[once] = lost(words, once, _ON_CHIP), lost(words, once, _BY_DRAM), lost(words, once)
         return self._lost[once]
