@@ -1,6 +1,6 @@
 """Tells who gets in the way of whom at the worst: other engines, and the clients of the scratchpads' banks."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -93,7 +93,25 @@ def lost(accesses: dict[str, int], once: Collection[str], losers: Collection[str
     In a cycle that a client loses at a bank, another one is served there. So clients lose no more cycles than words are
     served to those others, and, as they take turns, none loses more than one per word of its own and rival.
     """
-    total = 0
+    return sum(min(served, each) for _, served, each in _conflicts(accesses, once, losers))
+
+
+def all_counted(accesses: dict[str, int], once: Collection[str], losers: Collection[str]) -> list[str]:
+    """Return the clients whose words :func:`lost` counts all of. What a chain waits for is served beside it, so the
+    words of its own steps may be taken off that."""
+    return [
+        client
+        for rivals, served, each in _conflicts(accesses, once, losers)
+        if served <= each
+        for client in rivals
+    ]
+
+
+def _conflicts(
+    accesses: dict[str, int], once: Collection[str], losers: Collection[str] | None
+) -> Iterator[tuple[list[str], int, int]]:
+    """Yield for each port of a scratchpad the clients in ``once``, words that are served to them, and how often the
+    others may wait for them."""
     for clients in PORTS:
         served = {client: accesses[client] for client in clients if accesses.get(client)}
         rivals = {client: words for client, words in served.items() if client in once}
@@ -102,8 +120,7 @@ def lost(accesses: dict[str, int], once: Collection[str], losers: Collection[str
             if losers is None or client in losers:
                 others = [words for name, words in rivals.items() if name != client]
                 each += min(len(others) * own, sum(others))
-        total += min(sum(rivals.values()), each)
-    return total
+        yield list(rivals), sum(rivals.values()), each
 
 
 def rivals_of(insns: Iterable[Insn], others: Others) -> Rivals:

@@ -12,16 +12,17 @@ typedef struct {
     i64 depth, per_burst, in_flight, issue, to_head, grant;
 } machine_t;
 
-/* By number of a step: its unit (NONE: the executor), and semaphores. */
+/* By number of a step: its unit (NONE: the executor), semaphores, and words for each of the clients of scratchpads. */
 typedef struct {
-    const i64 *unit, *waits, *signals;
+    const i64 *unit, *waits, *signals, *words;
 } steps_t;
 
 /* What rivals cost: cycles before the first instruction of the executor, with and without what other traffic takes at
  * the beginning, and for each burst of its fetch; that traffic, and what each instruction adds to it; words that units
- * wait for in all if they have nothing to do with DRAM, if they have, and all of them; cycles and latency of steps. */
+ * wait for in all if they have nothing to do with DRAM, if they have, and all of them, and the clients (a bit each) whose
+ * words are among these wherever a chain is; cycles and latency of steps. */
 typedef struct {
-    i64 first, late, fetch, debt, insn_debt, lost_on_chip, lost_by_dram, lost;
+    i64 first, late, fetch, debt, insn_debt, lost_on_chip, lost_by_dram, lost, spared;
     const i64 *cycles, *latency;
 } beside_t;
 
@@ -38,6 +39,7 @@ typedef struct {
  * has any. So the longest chains are known apart, by what is to be added: a chain of LOSING may have passed any units
  * on chip, and one of WAITED has passed a unit of the DRAM, and has in it what other traffic takes. */
 enum { LOSING = 1, WAITED = 2, CHAINS = 4 };
+enum { CLIENTS = 10 };
 static const i64 NO_CHAIN = -((i64)1 << 60);
 
 typedef struct {
@@ -84,6 +86,17 @@ static when_t through(const walk_t *walk, i64 unit, when_t time) {
     return time;
 }
 
+/* ``time`` and the cycles of a step. A chain through it is not held up by the words of the step itself. */
+static when_t worked(const walk_t *walk, i64 step, when_t time) {
+    i64 own = 0;
+    for (uint32_t spared = (uint32_t)walk->beside->spared; spared; spared &= spared - 1)
+        own += walk->steps->words[CLIENTS * step + __builtin_ctz(spared)];
+    time = after(time, walk->beside->cycles[step]);
+    for (int i = LOSING; i < CHAINS; i += WAITED)
+        time.by[i] -= own;
+    return time;
+}
+
 /* Take one count of each of ``waits``; ``latest``: when the last was signalled, if that is later. CIRCULAR if one was not. */
 static int take(walk_t *walk, uint32_t waits, when_t *latest) {
     for (; waits; waits &= waits - 1) {
@@ -108,7 +121,7 @@ static void give(walk_t *walk, uint32_t signals, when_t time) {
 /* Run a step that the executor issued at ``issued``, or before the pause. */
 static int run(walk_t *walk, i64 step, when_t issued) {
     const machine_t *machine = walk->machine;
-    i64 cycles = walk->beside->cycles[step], latency = walk->beside->latency[step];
+    i64 latency = walk->beside->latency[step];
     i64 unit = walk->steps->unit[step], count = walk->given[unit];
     when_t ready = issued, *done = walk->done[unit], *taken = walk->taken[unit];
     if (take(walk, (uint32_t)walk->steps->waits[step], &ready) == CIRCULAR)
@@ -117,12 +130,12 @@ static int run(walk_t *walk, i64 step, when_t issued) {
     if (count >= machine->in_flight)
         ready = later(ready, after(done[count - machine->in_flight], machine->issue));
     when_t begins = later(ready, walk->free[unit]);
-    when_t ends = walk->free[unit] = through(walk, unit, after(begins, cycles));
+    when_t ends = walk->free[unit] = through(walk, unit, worked(walk, step, begins));
     taken[count] = through(walk, unit, after(begins, latency));
     done[count] = after(ends, latency);
     if (count > 0) {
         taken[count] = later(taken[count], taken[count - 1]);
-        done[count] = later(done[count], through(walk, unit, after(done[count - 1], cycles)));
+        done[count] = later(done[count], through(walk, unit, worked(walk, step, done[count - 1])));
     }
     walk->given[unit] = count + 1;
     give(walk, (uint32_t)walk->steps->signals[step], done[count]);

@@ -7,6 +7,7 @@ import ctypes
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from hw.contract.isa import Op
 from hw.contract.params import SocParams
@@ -16,20 +17,21 @@ from sim.cost.backlog import Step
 from sim.cost.c_walks import address, c_walk, integers
 from sim.cost.dram import WorstDram, fetched_together
 from sim.cost.overheads import ABANDON, DRAINED, GRANT, ISSUE, POINT, QUEUE
-from sim.cost.rivals import PORTS, Rivals, lost
+from sim.cost.rivals import PORTS, Rivals, all_counted, lost
 from sim.cost.units import UnitTime, rivalry, worst_time
 
 _SIGNALLED_LATE = "an instruction waits for a semaphore that only an instruction behind it signals"
 _SEMAPHORES, _UNITS, _CHAINS = 32, 7, 4
+_CLIENTS = {client: number for number, client in enumerate(client for clients in PORTS for client in clients)}
 _BY_DRAM = frozenset({"lv2_ld2", "lv2_st2"})
-_ON_CHIP = frozenset(client for clients in PORTS for client in clients) - _BY_DRAM
+_ON_CHIP = frozenset(_CLIENTS) - _BY_DRAM
 _NO_UNIT = -1
 _UNKNOWN = -1
 
 #: The layouts of ``worst_walk.c``.
 _Machine = structure("_Machine", "depth per_burst in_flight issue to_head grant", "")
-_Steps = structure("_Steps", "", "unit waits signals")
-_Beside = structure("_Beside", "first late fetch debt insn_debt lost_on_chip lost_by_dram lost", "cycles latency")
+_Steps = structure("_Steps", "", "unit waits signals words")
+_Beside = structure("_Beside", "first late fetch debt insn_debt lost_on_chip lost_by_dram lost spared", "cycles latency")
 _Between = structure("_Between", "count queued loaded", "step runs counts space")
 
 
@@ -119,6 +121,7 @@ class _StepColumns:
     def __init__(self) -> None:
         self._numbers: dict[Step, int] = {}
         self._columns = [array("q") for _ in range(3)]
+        self._words = array("q")
         self.columns = _Steps()
         self.steps: list[Step] = []
         self.accesses: dict[int, tuple[tuple[str, int], ...]] = {}
@@ -135,8 +138,16 @@ class _StepColumns:
         unit = _NO_UNIT if step.unit is None else int(step.unit)
         for column, value in zip(self._columns, (unit, waits, signals), strict=True):
             column.append(value)
-        self.columns = _Steps(*map(address, self._columns))
+        self._words.extend([0] * len(_CLIENTS))
+        self.columns = _Steps(*map(address, [*self._columns, self._words]))
         return number
+
+    def enter(self, number: int, accesses: tuple[tuple[str, int], ...]) -> None:
+        """Enter the words of a step by client."""
+        self.accesses[number] = accesses
+        for client, words in accesses:
+            if client in _CLIENTS:
+                self._words[len(_CLIENTS) * number + _CLIENTS[client]] = words
 
 
 class _Durations:
@@ -156,7 +167,7 @@ class _Durations:
             for column, value in ((self.cycles, work.cycles), (self.latency, work.latency)):
                 column.extend([_UNKNOWN] * (number + 1 - len(column)))
                 column[number] = value
-            self._steps.accesses[number] = work.accesses
+            self._steps.enter(number, work.accesses)
             self._known.add(number)
 
     def _longest(self, number: int, rivals: Rivals) -> UnitTime:
@@ -188,11 +199,22 @@ class _Costs:
             memory.latency, memory.latency + memory.job, memory.fetch, memory.debt(before), memory.debt(memory.insn)
         )
 
-    def beside(self, lost: tuple[int, int, int]) -> ctypes.Structure:
-        """Return all of it as C reads it; columns move when they grow. ``lost``: see :meth:`_Subject.lost`."""
-        self._beside.lost_on_chip, self._beside.lost_by_dram, self._beside.lost = lost
+    def beside(self, lost: "_Lost") -> ctypes.Structure:
+        """Return all of it as C reads it; columns move when they grow."""
+        beside = self._beside
+        beside.lost_on_chip, beside.lost_by_dram, beside.lost, beside.spared = lost
         self._beside.cycles, self._beside.latency = address(self.durations.cycles), address(self.durations.latency)
         return self._beside
+
+
+class _Lost(NamedTuple):
+    """Holds the cycles that conflicts can cost a chain without loads and stores of DRAM, one of these alone, and any;
+    and the clients, a bit each, all of whose words are counted in it."""
+
+    on_chip: int
+    by_dram: int
+    any: int
+    spared: int
 
 
 class _Subject:
@@ -206,7 +228,7 @@ class _Subject:
         self.running = set(self._running)
         self._accesses = steps.accesses
         self._words: dict[str, int] | None = None
-        self._lost: dict[frozenset[str], tuple[int, int, int]] = {}
+        self._lost: dict[frozenset[str], _Lost] = {}
         counts = [0] * _SEMAPHORES
         for semaphore, count in between.counts:
             counts[semaphore] = count
@@ -220,9 +242,8 @@ class _Subject:
         self._left.loaded = abandoned if self.between.loading else 0
         return self._left
 
-    def lost(self, once: frozenset[str]) -> tuple[int, int, int]:
-        """Return the cycles that conflicts with the clients in ``once`` can cost a chain without loads and stores of
-        DRAM, one of these alone, and any; durations must be known."""
+    def lost(self, once: frozenset[str]) -> _Lost:
+        """Return what conflicts with the clients in ``once`` can cost; durations must be known."""
         if once not in self._lost:
             if self._words is None:
                 self._words = {}
@@ -230,5 +251,8 @@ class _Subject:
                     for client, count in self._accesses[number]:
                         self._words[client] = self._words.get(client, 0) + count
             words = self._words
-            self._lost[once] = lost(words, once, _ON_CHIP), lost(words, once, _BY_DRAM), lost(words, once)
+            spared = sum(1 << _CLIENTS[client] for client in all_counted(words, once, _ON_CHIP))
+            self._lost[once] = _Lost(
+                lost(words, once, _ON_CHIP), lost(words, once, _BY_DRAM), lost(words, once), spared
+            )
         return self._lost[once]
