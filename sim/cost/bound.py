@@ -22,7 +22,6 @@ from hw.image import CancelPoint, JobInfo
 from sim.cost.backlog import Backlog, Counts, Step, Steps
 from sim.cost.dram import WorstDram
 from sim.cost.rivals import PORTS, Others, Rivals, rivals_of
-from sim.cost.shapes import abandoned
 from sim.cost.traffic import beside
 from sim.cost.units import IN_FLIGHT
 from sim.cost.worst_walk import BetweenPoints, WorstWalks
@@ -102,7 +101,7 @@ class PauseBounds:
         stretches = [*pairwise([0, *cuts, end])]
         backlog = Backlog(steps, self._params)
 
-        def bounds(loads: Sequence[Step], begun: Mapping[Unit, int]) -> Iterator[int]:
+        def bounds(loading: bool, begun: Mapping[Unit, int]) -> Iterator[int]:
             counts = Counts(steps)
             for start, stop in stretches:
                 unfinished = backlog.unfinished(start, begun)
@@ -113,20 +112,20 @@ class PauseBounds:
                         frozenset(number - first for number in unfinished),
                         tuple(steps[start:stop]),
                         tuple(sorted(counts.at(first).items())),
-                        tuple(loads),
+                        loading,
                     )
                 )
 
-        most = [*bounds([], IN_FLIGHT)]
+        most = [*bounds(False, IN_FLIGHT)]
         if loading:  # loads of bodies and of prologues are never in the LD2 unit at once
-            loads = self._steps.of([abandoned(self._params)])
-            most = [*map(max, most, bounds(loads, IN_FLIGHT | {Unit.LD2: 0}))]
+            most = [*map(max, most, bounds(True, IN_FLIGHT | {Unit.LD2: 0}))]
         completion = WorstDram(self._params, Rivals(self._others)).completion
         return Bounds(most[:-1], most[-1] + completion)
 
     def _bound(self, between: BetweenPoints) -> int:
         if between not in self._known:
-            rivals = rivals_of([step.insn for step in between.running()], self._others)
+            insns = [step.insn for step in between.running()]
+            rivals = rivals_of([*insns, Insn(Op.LD2)] if between.loading else insns, self._others)
             self._known[between] = _least(partial(self._walks, between), rivals)
         return self._known[between]
 

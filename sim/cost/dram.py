@@ -73,13 +73,14 @@ class WorstDram:
         """Return the cycles to fetch one instruction, its share of opening a row, and the row it has closed,
         included."""
         per_burst = max(1, fetched_together(self.params))
-        return self._bus(INSN_BYTES // self.params.dram_word) + -(-2 * self.params.dram_row_miss // per_burst)
+        opened = self.params.dram_row_miss + self._closed
+        return self._bus(INSN_BYTES // self.params.dram_word) + -(-opened // per_burst)
 
     @property
-    def _foreign_insn(self) -> int:
-        """Return the cycles to fetch an instruction of another engine: what this one loads and stores opens rows with
-        every burst anyway."""
-        return self.insn - self.params.dram_row_miss * INSN_BYTES // FETCH_BURST_BYTES
+    def _closed(self) -> int:
+        """Return the cycles to open a row again that another burst has closed: none beside other engines, where what
+        this one loads and stores opens a row with every burst anyway."""
+        return 0 if self.rivals.others.engines else self.params.dram_row_miss
 
     @property
     def few_stores(self) -> int:
@@ -96,20 +97,43 @@ class WorstDram:
         engine; and of what other engines store, if that is little."""
         others = self.rivals.others
         bursts = 2 * (1 + others.masters) * self._completion_bursts
-        stores = (others.stores or 0) * (self._burst(self._store_beats) + self.params.dram_row_miss)
-        return bursts * (self.burst + self.params.dram_row_miss) + stores
+        stores = (others.stores or 0) * self._burst(self._store_beats)
+        return bursts * (self.burst + self._closed) + stores
 
     @cached_property
     def fetched(self) -> int:
-        """Return the cycles of what other engines have fetched ahead, and of what they fetch, if that is known."""
-        return ((self.rivals.fetched or 0) + self.rivals.others.masters * 2 * FETCH_AHEAD) * self._foreign_insn
+        """Return the cycles of what other engines' loaders have fetched ahead, and of what their executors have and
+        will, if that is known; otherwise these count with every burst."""
+        counted = self.rivals.fetched
+        ahead = self.rivals.others.masters * FETCH_AHEAD
+        return (ahead + (0 if counted is None else ahead + counted)) * self.insn
+
+    @property
+    def _readers(self) -> int:
+        """Return how many ask for data: of each engine the fetch, the loader and LD2."""
+        return 3 * (1 + self.rivals.others.masters)
 
     @cached_property
     def fetch(self) -> int:
         """Return the cycles between two bursts of the executor's fetch that wait for all others."""
-        others = self.rivals.others.masters
-        readers = 3 * (1 + others)
-        return int(readers * (2 if self._store_turns else 1) * self.burst * self.slowdown)
+        return int(self._readers * (2 if self._store_turns else 1) * self.burst * self.slowdown)
+
+    @cached_property
+    def abandoned(self) -> int:
+        """Return the cycles until all that LD2 has asked for has come, if it asks for nothing more; but for what
+        others store, where it is counted.
+
+        Reads are served in the order in which they are accepted. So no more are ahead of the last than the memory can
+        hold, and if it is only on offer yet, every other reader may still come first, once.
+        """
+        held = DRAM_QUEUE_BURSTS + 2  # and the one in service, and the one on the bus
+        bursts = (held + self._readers) * (2 if self._store_turns else 1)
+        return int(bursts * self.burst * self.slowdown) + self.params.dram_latency + self._refreshed
+
+    @property
+    def _refreshed(self) -> int:
+        """Return the cycles of a refresh that may have begun, and of the way to and from the memory."""
+        return self.params.dram_refresh_cycles + BUS.worst
 
     @cached_property
     def completion(self) -> int:
@@ -150,7 +174,7 @@ class WorstDram:
             same += others.masters
         if op is Op.ST2:
             same, other = other, same
-        prologues = others.masters * -(-self._foreign_insn // others.loads)  # fetched with each load of another engine
+        prologues = others.masters * -(-self.insn // others.loads)  # fetched with each load of another engine
         return (same - 1 + (same if other else 0)) * self.burst + prologues
 
     @cached_property
@@ -162,7 +186,7 @@ class WorstDram:
         reads = min(DRAM_QUEUE_BURSTS, reads) + 1
         queue = (2 if self._store_turns else 1) * reads * self.burst
         queue += self._bus(1) - 1  # the bus is not ready again at once
-        return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + BUS.worst
+        return int(queue * self.slowdown) + p.dram_latency + self._refreshed
 
     def transfer(self, op: Op, bursts: int, rows: int, beats: int, held: int = 1) -> int:
         """Return the cycles of ``bursts`` in ``rows`` with ``beats`` words, each of which takes the scratchpad ``held``

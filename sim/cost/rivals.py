@@ -1,6 +1,6 @@
 """Tells who gets in the way of whom at the worst: other engines, and the clients of the scratchpads' banks."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,6 +47,12 @@ class Rivals:
     once: frozenset[str] = frozenset()
     fetched: int | None = None
 
+    @property
+    def in_all(self) -> frozenset[str]:
+        """Return the clients whose conflicts :func:`lost` has: those in ``once``, and VEC where it reads nothing from
+        LV1 but its parameters, which word by word cost nobody anything."""
+        return self.once if self.vec_a else self.once | {"a"}
+
     def lv1_reads(self, client: str) -> int:
         """Return the cycles that a word of LV1 takes client ``client`` at the longest: one for each that reads beside
         it."""
@@ -80,22 +86,41 @@ class Rivals:
 PORTS = (("ld0", "st1", "a", "b"), ("ld1", "d"), ("lv2_ld1", "lv2_st2"), ("lv2_st1", "lv2_ld2"))
 
 
-def lost(accesses: dict[str, int], once: Collection[str]) -> int:
-    """Return the cycles that conflicts with the clients in ``once`` can cost a chain of events, whichever it is.
+def lost(accesses: dict[str, int], once: Collection[str], losers: Collection[str] | None = None) -> int:
+    """Return the cycles that conflicts with the clients in ``once`` can cost a chain of events, whichever it is; with
+    ``losers``, one that none but these clients take part in.
 
     In a cycle that a client loses at a bank, another one is served there. So clients lose no more cycles than words are
     served to those others, and, as they take turns, none loses more than one per word of its own and rival.
     """
-    total = 0
+    return sum(min(served, each) for _, served, each in _conflicts(accesses, once, losers))
+
+
+def all_counted(accesses: dict[str, int], once: Collection[str], losers: Collection[str]) -> list[str]:
+    """Return the clients whose words :func:`lost` counts all of. What a chain waits for is served beside it, so the
+    words of its own steps may be taken off that."""
+    return [
+        client
+        for rivals, served, each in _conflicts(accesses, once, losers)
+        if served <= each
+        for client in rivals
+    ]
+
+
+def _conflicts(
+    accesses: dict[str, int], once: Collection[str], losers: Collection[str] | None
+) -> Iterator[tuple[list[str], int, int]]:
+    """Yield for each port of a scratchpad the clients in ``once``, words that are served to them, and how often the
+    others may wait for them."""
     for clients in PORTS:
         served = {client: accesses[client] for client in clients if accesses.get(client)}
         rivals = {client: words for client, words in served.items() if client in once}
         each = 0
         for client, own in served.items():
-            others = [words for name, words in rivals.items() if name != client]
-            each += min(len(others) * own, sum(others))
-        total += min(sum(rivals.values()), each)
-    return total
+            if losers is None or client in losers:
+                others = [words for name, words in rivals.items() if name != client]
+                each += min(len(others) * own, sum(others))
+        yield list(rivals), sum(rivals.values()), each
 
 
 def rivals_of(insns: Iterable[Insn], others: Others) -> Rivals:

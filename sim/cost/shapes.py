@@ -129,13 +129,6 @@ def _fields(insn: Insn) -> Fields:
     return {name: insn.fields.get(name, default) for name, default in defaults.items()}
 
 
-def abandoned(params: SocParams) -> Insn:
-    """Return a load that takes at least as long as the rest of abandoned ones: it has as many bursts as can be
-    outstanding."""
-    length = params.axi_outstanding * params.axi_burst_beats * params.dram_word
-    return Insn(Op.LD2, {"len": length, "hi": length})
-
-
 def _words(offset: int, length: int, word: int, step: int = 0) -> int:
     """Return the most words that ``length`` bytes touch at ``offset`` or any multiple of ``step`` behind it."""
     if length <= 0:

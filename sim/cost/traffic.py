@@ -21,7 +21,7 @@ def beside(engines: Sequence[Sequence[Sequence[Insn]]], params: SocParams, longe
     """Return what the other engines of the device do if they run what ``engines`` do (by engine: the bodies of its jobs
     in order), with prologues of loads of ``longest`` bytes and a rest."""
     others = params.engines - 1
-    stores, beats = _stores([insn for bodies in engines for body in bodies for insn in body], params)
+    stores, beats = _few([_stores([insn for body in bodies for insn in body], params) for bodies in engines], others)
     if not others:
         return Others(0, stores, store_beats=beats)
     counts = [_most_issued([insn for body in bodies for insn in body], params) for bodies in engines]
@@ -29,9 +29,18 @@ def beside(engines: Sequence[Sequence[Sequence[Insn]]], params: SocParams, longe
     return Others(others, stores, fetches, max(1, longest // (params.axi_burst_beats * params.dram_word)), beats)
 
 
+def _few(stores: Sequence[tuple[int | None, int]], engines: int) -> tuple[int | None, int]:
+    """Return the bursts that so many ``engines`` store in an inference (None if they are more than a few), of those
+    that store most, and beats of the longest."""
+    counts = [count for count, _ in stores if count is not None]
+    total = sum(sorted(counts, reverse=True)[: max(1, engines)])
+    few = len(counts) == len(stores) and total <= _FEW_STORES
+    return total if few else None, max(beats for _, beats in stores)
+
+
 def _stores(insns: Sequence[Insn], params: SocParams) -> tuple[int | None, int]:
-    """Return the bursts that an inference stores (None if they are more than a few), and beats of the longest at
-    most."""
+    """Return the bursts that an engine stores in an inference (None if they are more than a few), and beats of the
+    longest at most."""
     burst, total, longest = params.axi_burst_beats * params.dram_word, 0, 1
     for insn in insns:
         if insn.op is Op.ST2:

@@ -7,16 +7,15 @@ from itertools import accumulate
 from typing import Generic, TypeVar
 
 from compiler.emission.program.task import Task
-from hw.contract.isa import INSN_BYTES, Op, Unit
+from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import FETCH_AHEAD, FETCH_BURST_BYTES, UNIT_IN_FLIGHT
 from sim.cost.backlog import Step
 from sim.cost.dram import WorstDram
 from sim.cost.overheads import ABANDON, DRAINED, GRANT, INSN_AROUND, ISSUE, POINT, QUEUE
 from sim.cost.region_time import RegionMember, tile_count
-from sim.cost.rivals import Rivals, lost
-from sim.cost.shapes import VecShape, placed_shape
-from sim.cost.units import UnitTime, worst_time
+from sim.cost.rivals import PORTS, Rivals, lost
+from sim.cost.units import worst_time
 from sim.cost.worst_walk import BetweenPoints
 
 Semaphore = TypeVar("Semaphore", bound=Hashable)
@@ -103,9 +102,26 @@ def list_schedule(
         taken.append(task)
 
 
-_DRAM = (Op.LD2, Op.ST2)
-_PARAMETER_RIVALS = (Op.LD0, Op.ST1)  #: share the LV1 port from which VEC reads its parameters
 _LOAD, _ARRAYS, _VECTOR, _STORE = range(4)
+_DRAM = (Unit.LD2, Unit.ST2)
+_DRAM_CLIENTS = {"lv2_ld2", "lv2_st2"}
+
+#: The longest chains of events up to a moment, by what is to be added at the end: whether any unit may lose conflicts
+#: (else MAC and those of the DRAM alone), and whether traffic at the DRAM is in it already.
+Chains = dict[tuple[bool, bool], int]
+
+
+def _at(time: int, waited: int | None = None) -> Chains:
+    chains = {(any_unit, False): time for any_unit in (False, True)}
+    return chains | ({} if waited is None else {(any_unit, True): waited for any_unit in (False, True)})
+
+
+def _later(*moments: Chains) -> Chains:
+    return {kind: max(m[kind] for m in moments if kind in m) for kind in set().union(*moments)}
+
+
+def _after(moment: Chains, cycles: int) -> Chains:
+    return {kind: time + cycles for kind, time in moment.items()}
 
 
 class WorstWalkOracle:
@@ -116,8 +132,7 @@ class WorstWalkOracle:
 
     def __call__(self, between: BetweenPoints, rivals: Rivals) -> int:
         """Return the cycles for ``between`` beside ``rivals``."""
-        walk = _WorstWalk(self._params, rivals, dict(between.counts))
-        walk.abandon(between.loads)
+        walk = _WorstWalk(self._params, rivals, dict(between.counts), between.loading)
         for number, step in enumerate(between.queued):
             walk.queued(step, number in between.unfinished)
         for step in between.issued:
@@ -128,91 +143,90 @@ class WorstWalkOracle:
 class _WorstWalk:
     """Holds the times at which instructions have ended at the latest, in cycles since the pause."""
 
-    def __init__(self, params: SocParams, rivals: Rivals, counts: dict[int, int]) -> None:
+    def __init__(self, params: SocParams, rivals: Rivals, counts: dict[int, int], loading: bool) -> None:
         self._params, self._rivals, self._memory = params, rivals, WorstDram(params, rivals)
-        self._walk = Walk[int](counts)
-        self._done: dict[Unit, list[int]] = {unit: [] for unit in Unit}
-        self._taken: dict[Unit, list[int]] = {unit: [] for unit in Unit}
-        self._issued = 0
+        self._signalled = {semaphore: deque([_at(0)] * count) for semaphore, count in counts.items()}
+        self._done: dict[Unit, list[Chains]] = {unit: [] for unit in Unit}
+        self._taken: dict[Unit, list[Chains]] = {unit: [] for unit in Unit}
+        self._free = {unit: _at(0) for unit in Unit}
+        self._issued = _at(0)
         self._fetched = 0
-        self._debt = dict.fromkeys(Op, 0)  # cycles other traffic of this engine may have taken from a unit
+        memory = self._memory
+        self._traffic = memory.debt(memory.job + memory.fetched + FETCH_AHEAD * memory.insn)
         self._accesses: dict[str, int] = {}
-        self._loaded = 0  # when the loader rests
-        self._charge(self._memory.job + self._memory.fetched + FETCH_AHEAD * self._memory.insn)
-
-    def abandon(self, loads: Sequence[Step]) -> None:
-        """Begin the walk with what is left of loads of prologues; the next load starts in an empty unit."""
-        for load in loads:
-            work = self._count(load)
-            self._loaded = self._walk.free[Unit.LD2] = work.cycles + work.latency + ABANDON
+        self._ends = [_at(memory.completion)]  # of the job before
+        if loading:
+            self._free[Unit.LD2] = self._through(Unit.LD2, _at(memory.abandoned + ABANDON))
+            self._ends.append(self._free[Unit.LD2])
 
     def queued(self, step: Step, unfinished: bool) -> None:
         """Take an instruction that was issued before the walk begins, and ended before it unless ``unfinished``."""
         if step.unit is None:
             return
         if unfinished:
-            self._run(step, step.unit, 0)
+            self._run(step, step.unit, _at(0))
         else:
-            self._walk.signal(step.signals, 0)
+            self._signal(step, _at(0))
             self._take(step.waits)
 
     def issue(self, step: Step) -> None:
         """Take the next instruction of the executor."""
         if step.unit is None:  # a CANCEL
             return
-        burst = _fetched_together(self._params)
-        bursts = (self._fetched + burst - 1) // burst
+        burst, memory = _fetched_together(self._params), self._memory
+        here = memory.latency + (self._fetched + burst - 1) // burst * memory.fetch
         self._fetched += 1
-        here = self._memory.latency + self._memory.job + bursts * self._memory.fetch
-        self._issued = max(self._issued + ISSUE.worst, here)
+        self._issued = _later(_after(self._issued, ISSUE.worst), _at(here, here + memory.job))
         taken = self._taken[step.unit]
         depth = self._params.unit_queue_depth + 1
         if len(taken) >= depth:
-            self._issued = max(self._issued, taken[-depth] + ISSUE.worst)
-        self._charge(self._memory.insn)
-        self._run(step, step.unit, self._issued)
+            self._issued = _later(self._issued, _after(taken[-depth], ISSUE.worst))
+        self._traffic += memory.debt(memory.insn)
+        self._run(step, step.unit, _after(self._issued, QUEUE.worst))
 
     def drained(self) -> int:
         """Return when all units are idle and the executor is at the end."""
-        ends = [done[-1] for done in self._done.values() if done]
-        conflicts = self._memory.few_stores + lost(self._accesses, self._rivals.once)
-        retired = self._memory.completion  # that of the job before
-        return max([self._issued, self._loaded, retired, *ends]) + conflicts + POINT + DRAINED
+        end = _later(self._issued, *self._ends, *(done[-1] for done in self._done.values() if done))
+        once, everybody = self._rivals.in_all, {client for clients in PORTS for client in clients}
+        conflicts = {
+            (False, False): 0,
+            (True, False): lost(self._accesses, once, everybody - _DRAM_CLIENTS),
+            (False, True): lost(self._accesses, once, _DRAM_CLIENTS),
+            (True, True): lost(self._accesses, once),
+        }
+        last = max(time + conflicts[kind] for kind, time in end.items())
+        return max(last, self._memory.completion) + self._memory.few_stores + POINT + DRAINED
 
-    def _charge(self, cycles: int) -> None:
-        """Add other traffic of this engine, which may hold its loads and stores up."""
-        for op in _DRAM:
-            self._debt[op] += self._memory.debt(cycles)
+    def _through(self, unit: Unit, moment: Chains) -> Chains:
+        """Return the chains through ``unit`` up to ``moment``."""
+        if unit in _DRAM:
+            held = {(any_unit, True): time + self._traffic for (any_unit, waited), time in moment.items() if not waited}
+            return moment | held
+        return moment if unit is Unit.MAC else {kind: time for kind, time in moment.items() if kind[0]}
 
-    def _count(self, step: Step) -> UnitTime:
+    def _run(self, step: Step, unit: Unit, issued: Chains) -> None:
+        done, taken = self._done[unit], self._taken[unit]
+        ready = _after(_later(issued, *self._take(step.waits)), GRANT.worst)
+        if len(done) >= UNIT_IN_FLIGHT:
+            ready = _later(ready, _after(done[-UNIT_IN_FLIGHT], ISSUE.worst))
         work = worst_time(step.insn, self._params, self._rivals, self._memory)
         for client, words in work.accesses:
             self._accesses[client] = self._accesses.get(client, 0) + words
-        return work
-
-    def _run(self, step: Step, unit: Unit, issued: int) -> None:
-        op, done = step.insn.op, self._done[unit]
-        ready = max(issued + QUEUE.worst if issued else 0, self._take(step.waits)) + GRANT.worst
-        if len(done) >= UNIT_IN_FLIGHT:
-            ready = max(ready, done[-UNIT_IN_FLIGHT] + ISSUE.worst)
-        work = self._count(step)
-        begins = max(ready, self._walk.free[unit])
-        free = self._walk.occupy(unit, ready, work.cycles + self._debt[op])
-        self._debt[op] = 0
-        if op is Op.VEC and "a" not in self._rivals.once:
-            shape = placed_shape(step.insn, self._params)
-            assert isinstance(shape, VecShape)
-            for rival in _PARAMETER_RIVALS:
-                self._debt[rival] += shape.parameters + shape.tables
-        taken = self._taken[unit]
-        taken.append(max(begins + work.latency, taken[-1] if taken else 0))
+        begins = _later(ready, self._free[unit])
+        self._free[unit] = self._through(unit, _after(begins, work.cycles))
+        takes, ends = self._through(unit, _after(begins, work.latency)), _after(self._free[unit], work.latency)
         # Behind an instruction with a longer latency this one ends no sooner.
-        done.append(max(free + work.latency, done[-1] + work.cycles if done else 0))
-        self._walk.signal(step.signals, done[-1])
+        taken.append(_later(takes, taken[-1]) if taken else takes)
+        done.append(_later(ends, self._through(unit, _after(done[-1], work.cycles))) if done else ends)
+        self._signal(step, done[-1])
 
-    def _take(self, waits: Iterable[int]) -> int:
+    def _signal(self, step: Step, moment: Chains) -> None:
+        for semaphore in step.signals:
+            self._signalled.setdefault(semaphore, deque()).append(moment)
+
+    def _take(self, waits: Iterable[int]) -> list[Chains]:
         try:
-            return self._walk.take(waits)
+            return [self._signalled[semaphore].popleft() for semaphore in waits]
         except LookupError:
             raise ValueError("a semaphore that only an instruction behind it signals") from None
 

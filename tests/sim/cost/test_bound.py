@@ -94,7 +94,7 @@ def test_loads_of_nothing_show_that_those_before_have_ended():
         for rest, after in (([], []), ([], nothing), (nothing, []))
     ]
     plain, beside, after = (points[-1] for points in ends)
-    assert plain <= beside <= plain + 200
+    assert plain <= beside <= plain + 300  # their fetches take turns with the loads
     assert after < plain / 4
 
 
