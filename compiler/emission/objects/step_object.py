@@ -19,7 +19,7 @@ from compiler.emission.program.address import Anchor, JobAddresses
 from compiler.emission.program.job import JobProgram, Piece
 from compiler.emission.program.job_order import check_jobs, order_of, scheduled_in
 from compiler.emission.program.schedule import TaskSchedule, schedule
-from compiler.emission.program.task import Task
+from compiler.emission.program.task import Task, release
 from compiler.emission.program.verify import verify_jobs
 from compiler.ir import CompileError
 from compiler.plan.layers.step import ModelStep
@@ -138,8 +138,12 @@ def step_object(question: Question) -> StepObject:
     points = job_points(
         context.placement, context.number, jobs, context.params, context.budget.engines, question.limits, step.jobs
     )
-    found = (_job(*job, *held, question) for job, held in zip(jobs, points, strict=True))
-    return StepObject(tuple(found), tiles)
+    found = StepObject(
+        tuple(_job(*job, *held, question) for job, held in zip(jobs, points, strict=True)), tiles
+    )  # fmt: skip
+    for _, order in jobs:
+        release(order.tasks)
+    return found
 
 
 def step_jobs(step: ModelStep, context: KernelContext) -> tuple[list[ScheduledJob], tuple[AnyTiles, ...]]:

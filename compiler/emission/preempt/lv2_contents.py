@@ -142,9 +142,10 @@ class LayerLv2:
                 past = [job.writes[index].all for job in self._jobs[:number]]
                 low, high = _common((low, high), hull([*past, self._jobs[number].writes[index].before(cut)]))
             if self._alone and self._order.last(buffer, self._layer):
-                own = [b for b in again if buffer.offset <= b[0] < buffer.offset + buffer.size]
-                later = self._later(number, cut, index)
-                low, high = _common((low, high), hull([*own, *later]))
+                later = hull(self._later(number, cut, index))
+                if later[0] > low or later[1] < high:  # what runs again may need more of it
+                    later = hull([later, *(b for b in again if buffer.offset <= b[0] < buffer.offset + buffer.size)])
+                low, high = _common((low, high), later)
             if low < high:
                 ranges.append(LiveBytes(Space.LV2, Segment.LV2, low, high - low, dirty=True))
         return ranges
