@@ -27,7 +27,7 @@ from compiler.plan.plan import JobPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Insn, Op, Segment, Unit
-from sim.cost import essence, insn_cycles
+from sim.cost import essence, essential, insn_cycles
 
 _AT_ZERO = JobAddresses()
 ScheduledJob = tuple[JobProgram, TaskSchedule]  #: a job and its program order
@@ -215,11 +215,10 @@ def _job(
 
     def add(insn: Insn) -> None:
         code.extend(insn.encode())
-        short = essence(insn, params)
         masks = {name: insn.fields[name] for name in ("wait", "signal") if name in insn.fields}
-        key = insn.op, *short.fields.values(), *masks.items()
+        key = insn.op, *essential(insn, params), *masks.items()
         if key not in known:
-            known[key] = Insn(insn.op, short.fields | masks)
+            known[key] = Insn(insn.op, essence(insn, params).fields | masks)
         program.append(known[key])
 
     for number, task in enumerate(order.tasks):

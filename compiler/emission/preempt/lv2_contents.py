@@ -117,13 +117,13 @@ class LayerLv2:
     def at(self, number: int, cut: int, reload: Sequence[Task]) -> list[LiveBytes]:
         """Return the live ranges at ``cut`` of the layer's job ``number`` ; ``reload`` will run again and needs its
         sources."""
-        again = [(task.numbers.get("src_seg", 0), self._extents.source(task)) for task in reload if task.op is Op.LD1]
-        sources = [(segment, (extent.low, extent.high)) for segment, extent in again if extent]
-        ranges = self._tensors_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])
-        ranges += self._kept_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])
-        return ranges + self._weights_at(
-            number, cut, [bounds for segment, bounds in sources if segment == Segment.WINDOWS]
-        )
+        tensors, weights = list[ByteRange](), list[ByteRange]()
+        for task in reload:
+            extent = self._extents.source(task) if task.op is Op.LD1 else None
+            if extent is not None and extent.segment in (Segment.LV2, Segment.WINDOWS):
+                (tensors if extent.segment == Segment.LV2 else weights).append((extent.low, extent.high))
+        ranges = self._tensors_at(number, cut, tensors) + self._kept_at(number, cut, tensors)
+        return ranges + self._weights_at(number, cut, weights)
 
     def tensor_bytes(self, number: int, cut: int) -> int:
         """Return the bytes of tensors that are live at ``cut`` of the layer's job ``number``: a dump would have to move

@@ -161,9 +161,11 @@ def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
     """Return the bytes spilled to DRAM before each cut."""
     moved = [0]
     for task in tasks:
-        f = task.numbers
-        size = f.get("n2", 1) * f.get("n1", 1) * f.get("n0", 1) * f.get("len", 1)
-        moved.append(moved[-1] + (size if _spills(task) else 0))
+        size = 0
+        if _spills(task):
+            f = task.numbers
+            size = f.get("n2", 1) * f.get("n1", 1) * f.get("n0", 1) * f.get("len", 1)
+        moved.append(moved[-1] + size)
     return np.array(moved)
 
 

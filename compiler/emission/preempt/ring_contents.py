@@ -9,7 +9,7 @@ of a buffer come earlier, what is there in the end is what was there at the cut.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -81,9 +81,9 @@ def _joined(ranges: list[LiveBytes]) -> Iterator[LiveBytes]:
         ):  # fmt: skip
             size += one.size
         else:
-            yield replace(first, size=size)
+            yield first._replace(size=size)
             first, size = one, one.size
-    yield replace(first, size=size)
+    yield first._replace(size=size)
 
 
 class JobRings:
@@ -102,10 +102,13 @@ class JobRings:
             if fill and fill not in self._fillers and not self._stays(task):
                 self._fillers[fill] = [task for task in fill.fillers if task not in constants]
         self._life = {fill: self._cuts(fill) for fill in self._fillers}
-        self._near: dict[int, list[BufferFill]] = defaultdict(list)  # live at some of _NEAR cuts in a row
-        for fill, (first, last, _) in self._life.items():
+        #: By stretch of _NEAR cuts in a row the buffers that are live at some of them, by level, and when they are.
+        self._near: dict[int, list[tuple[int, int, BufferFill]]] = defaultdict(list)
+        levels = {fill: _LEVELS.get(fill.fillers[0].op, -1) for fill in self._life}
+        for fill in sorted(self._life, key=levels.__getitem__):
+            first, last, _ = self._life[fill]
             for stretch in range(first // _NEAR, last // _NEAR + 1):
-                self._near[stretch].append(fill)
+                self._near[stretch].append((first, last, fill))
         #: Of a load: the position of the first store behind it that may change what it read, one past all cuts if none
         #: does; and the last cut at which copies of DRAM bring again what it brought, -1 if they never do.
         self._changes, self._copies = dict[Task, int](), dict[Task, int]()
@@ -152,9 +155,9 @@ class JobRings:
 
     def at(self, cut: int) -> RingContents | None:
         """Return what is live at ``cut``; None if that can neither be dumped nor loaded again."""
-        live = [fill for fill in self._near[cut // _NEAR] if self._life[fill][0] <= cut <= self._life[fill][1]]
+        live = [fill for first, last, fill in self._near[cut // _NEAR] if first <= cut <= last]
         held, staged, reload = RingContents(), dict[BufferFill, list[Task]](), set[Task]()
-        for fill in sorted(live, key=lambda fill: _LEVELS.get(fill.fillers[0].op, -1)):
+        for fill in live:
             present = self._present(fill, cut)
             op, extent = fill.fillers[0].op, self._extent_of(fill, present)
             loads = self._again(fill, present, cut, staged) if op in (Op.LD1, Op.LD0) else None

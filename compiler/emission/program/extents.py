@@ -31,8 +31,8 @@ class Extent(NamedTuple):
 
     def meets(self, other: "Extent") -> bool:
         """Return whether both share bytes."""
-        same = (self.space, self.segment) == (other.space, other.segment)
-        return same and self.low < other.high and other.low < self.high
+        meet = self.low < other.high and other.low < self.high
+        return meet and self.space == other.space and self.segment == other.segment
 
     def joined(self, other: "Extent") -> "Extent":
         """Return the smallest extent over both."""
