@@ -11,6 +11,7 @@ from typing import Protocol
 
 import networkx as nx
 
+MANY = 160  #: operators of a graph beyond which searches look at fewer orders, so that they take about as long
 Order = tuple[int, ...]  #: numbers of operators, each once, in the order in which they are issued
 
 

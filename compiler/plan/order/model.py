@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from compiler.plan.order.graph import OrderGraph, Price
+from compiler.plan.order.graph import MANY, OrderGraph, Price
 from compiler.plan.order.orders import has_choice
 from compiler.plan.order.report import LowerBound, OrderReport, SubgraphReport
 from compiler.plan.order.search import DEFAULT_LIMITS, SearchLimits, search_order
@@ -35,12 +35,13 @@ def order_model(
         piece = graph.part(part, f"{graph.name}[{number}]")
         seconds = max(0.0, ends - time.monotonic()) * len(part) / left if has_choice(piece) else 0.0
         left -= len(part)
+        placed = limits.placed * (len(part) / len(graph) if len(graph) > MANY else 1)
 
         def told(tried: int, best: float, name: str = piece.name) -> None:
             if progress:
                 progress(name, tried, best)
 
-        found = search_order(piece, price_of(piece), replace(limits, seconds=seconds), told)
+        found = search_order(piece, price_of(piece), replace(limits, seconds=seconds, placed=placed), told)
         bound = bound_of(piece)
         orders.append(found.order)
         reports.append(

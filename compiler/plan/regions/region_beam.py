@@ -5,14 +5,17 @@ and from each to those that a region more makes of it. Of the sets with as many 
 the cycles up to there, and what the busiest unit has still to do at least (beam search).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from compiler.plan.order.graph import Order, OrderGraph, members
+from compiler.plan.order.graph import MANY, Order, OrderGraph, members
+
+_LEAST_GROWN = 2  #: regions with one number of layers that grow, however many operators there are
+_NEXT = 8  #: operators by which a region may grow in a large graph, the first of those that are ready
 
 RegionCycles = Callable[[tuple[int, ...]], float]  #: of a region with these operators; infinite if there is none
 
@@ -20,11 +23,22 @@ RegionCycles = Callable[[tuple[int, ...]], float]  #: of a region with these ope
 class BeamWidth(NamedTuple):
     """How far a search looks. ``sets``: of computed layers that are kept, of each number of them; ``grown``: of the
     regions with one number of layers, how many grow by another layer; ``priced``: of these, how many are priced
-    precisely, and gone on from."""
+    precisely, and gone on from; ``next``: of the layers that may come next, by how many a region may grow (0: by
+    all)."""
 
     sets: int
     grown: int
     priced: int
+    next: int = 0
+
+    def of(self, operators: int) -> "BeamWidth":
+        """Return the width for a graph with so many operators: in one with more than ``MANY``, so many fewer sets are
+        gone on from, and each grows in fewer ways, that the search takes about as long."""
+        if operators <= MANY:
+            return self
+        part = MANY / operators
+        sets, grown, priced = (max(1, round(part * count)) for count in (self.sets, self.grown, self.priced))
+        return BeamWidth(sets, max(grown, _LEAST_GROWN), priced, _NEXT)
 
 
 QUICK = BeamWidth(6, 6, 2)
@@ -56,7 +70,7 @@ class RegionBeam:
         priority: Order, most: int, over: Callable[[], bool], width: BeamWidth = QUICK,
     ) -> None:  # fmt: skip
         self._graph, self._quick, self._cycles = graph, quick, cycles
-        self._work, self._most, self._over, self._width = work, most, over, width
+        self._work, self._most, self._over, self._width = work, most, over, width.of(len(graph))
         self._place = {number: place for place, number in enumerate(priority)}
         self._known: dict[int, float] = {}
         self._exact: dict[int, float] = {}
@@ -89,7 +103,7 @@ class RegionBeam:
         for _ in range(self._most):
             larger: dict[int, int] = {}  # by region a mask of what may come next
             for region in growing:
-                for number in members(ready[region]):
+                for number in self._next(ready[region]):
                     grown = region | 1 << number
                     if grown not in larger:
                         larger[grown] = self._graph.ready_behind(ready[region], number, done | grown)
@@ -102,6 +116,13 @@ class RegionBeam:
             if region not in self._exact:
                 self._exact[region] = self._cycles(self._members(region))
         return [(region, self._exact[region]) for region in best if np.isfinite(self._exact[region])]
+
+    def _next(self, ready: int) -> Iterable[int]:
+        """Return the operators of ``ready`` that are looked at."""
+        most = self._width.next
+        if not most or ready.bit_count() <= most:
+            return members(ready)
+        return sorted(members(ready), key=self._place.__getitem__)[:most]
 
     def _priced(self, region: int) -> float:
         if region not in self._known:
