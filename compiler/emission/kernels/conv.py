@@ -18,6 +18,7 @@ from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, ConvTiles, SharedBy
 from compiler.plan.tiling.conv_search import best_tiling, sized_tiling
 from compiler.plan.tiling.conv_tiling import (
+    ALONE,
     ENDS,
     WHOLE,
     ConvTiling,
@@ -86,7 +87,7 @@ class ConvKernel(Kernel[ConvTiles]):
         """Return the cheapest tiling by estimate, and for each job the ends that take least by its schedule."""
         tiles = _cheapest(layer, context)
         batches = _batches(_CutConv.of(layer, tiles, context), context)
-        return replace(tiles, ends=tuple(_ends(batch, context) for batch in batches if batch.emitter.splits_ends))
+        return replace(tiles, ends=tuple(_ends(batch, context) for batch in batches if batch.splits_ends))
 
     def given(self, layer: ConvLayer, tiles: AnyTiles, context: KernelContext) -> ConvTiles:
         """Return what the base class says, with the sizes that follow from pixels and chunks of the tiling."""
@@ -107,7 +108,7 @@ class ConvKernel(Kernel[ConvTiles]):
         """Return the jobs of each engine, as many as it takes for their weights to fit. Raises :class:`PlanError` if
         ``tiles`` are of other jobs."""
         batches = _batches(_CutConv.of(layer, tiles, context), context)
-        split = [batch.emitter.splits_ends for batch in batches]
+        split = [batch.splits_ends for batch in batches]
         if sum(split) > len(tiles.ends):
             raise PlanError(f"operator {layer.name!r}: it has {sum(split)} jobs to cut, in the plan {len(tiles.ends)}")
         ends = iter(tiles.ends)
@@ -181,6 +182,11 @@ class _Batch:
     tiles: tuple[ChannelTile, ...]
     own_loads: bool
 
+    @property
+    def splits_ends(self) -> bool:
+        """Return whether tiles at the ends of the job may be cut."""
+        return self.emitter.splits_ends(self.tiles)
+
     def job(self, number: int, ends: Ends) -> JobProgram:
         """Return the job, which belongs to layer ``number``."""
         return self.emitter.job(number, self.engine, list(self.tiles), self.own_loads, ends)
@@ -218,7 +224,12 @@ def _ends(batch: _Batch, context: KernelContext) -> Ends:
         tasks = batch.job(context.number, ends).tasks
         return schedule(tasks, context.params, engines=context.budget.engines).cycles
 
-    return min(ENDS, key=cycles)
+    if batch.emitter.work.layer.depthwise:
+        return min(ENDS, key=cycles)
+    if len(batch.tiles) * len(batch.emitter.work.pixel_tiles) == 1:
+        return min(ALONE, key=cycles)
+    best = min((ends for ends in ENDS if ends[0] == 1), key=cycles)
+    return min((ends for ends in ENDS if ends[1] == best[1]), key=cycles)
 
 
 def _flattened(layer: ConvLayer, context: KernelContext) -> tuple[ConvLayer, list[TensorOperand]]:
