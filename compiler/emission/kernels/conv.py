@@ -18,8 +18,6 @@ from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, ConvTiles, SharedBy
 from compiler.plan.tiling.conv_search import best_tiling, sized_tiling
 from compiler.plan.tiling.conv_tiling import (
-    ALONE,
-    ENDS,
     WHOLE,
     ConvTiling,
     Ends,
@@ -224,12 +222,7 @@ def _ends(batch: _Batch, context: KernelContext) -> Ends:
         tasks = batch.job(context.number, ends).tasks
         return schedule(tasks, context.params, engines=context.budget.engines).cycles
 
-    if batch.emitter.work.layer.depthwise:
-        return min(ENDS, key=cycles)
-    if len(batch.tiles) * len(batch.emitter.work.pixel_tiles) == 1:
-        return min(ALONE, key=cycles)
-    best = min((ends for ends in ENDS if ends[0] == 1), key=cycles)
-    return min((ends for ends in ENDS if ends[1] == best[1]), key=cycles)
+    return min(batch.emitter.possible_ends(batch.tiles), key=cycles)
 
 
 def _flattened(layer: ConvLayer, context: KernelContext) -> tuple[ConvLayer, list[TensorOperand]]:

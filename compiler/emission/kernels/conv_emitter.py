@@ -12,6 +12,9 @@ from compiler.emission.program import BufferFill, CopyLoop, JobProgram, Ring, Se
 from compiler.plan.layers import ChannelTile, params_bytes
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import (
+    ALONE,
+    ENDS,
+    HALVES,
     WHOLE,
     Ends,
     KernelChunk,
@@ -40,6 +43,12 @@ class ConvEmitter:
         which the ends are much."""
         work = self.work
         return work.x.view.on_chip and work.y.view.on_chip and (work.layer.depthwise or self._mac(tiles) <= _SHORT)
+
+    def possible_ends(self, tiles: Sequence[ChannelTile]) -> tuple[Ends, ...]:
+        """Return the ends to choose from for a job that computes ``tiles``, if they may be cut."""
+        if self.work.layer.depthwise:
+            return ENDS
+        return ALONE if len(tiles) * len(self.work.pixel_tiles) == 1 else HALVES
 
     def _mac(self, tiles: Sequence[ChannelTile]) -> int:
         """Return the cycles of the array in a job that computes ``tiles``."""

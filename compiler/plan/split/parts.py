@@ -24,7 +24,7 @@ from compiler.plan.order.dimensions import (
 )
 from compiler.plan.plan import ImageCut
 
-_FROM_END = {HEIGHT: 3, WIDTH: 2}  #: axis of a tensor (N, H, W, C) or (N, L, C), counted from the last
+_AXES = {HEIGHT: 1, WIDTH: 2}  #: of a tensor (N, H, W, C)
 _KINDS: dict[type[ir.Operation], str] = {
     ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
 }  # fmt: skip
@@ -35,12 +35,11 @@ def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
     if type(op) not in _KINDS:
         return False
     tensors = [graph.tensors[name] for name in (*op.inputs, op.output)]
-    ranks = {len(tensor.shape) for tensor in tensors}
-    if len(ranks) > 1 or ranks - {3, 4} or any(tensor.shape[0] != 1 for tensor in tensors):
+    if any(len(tensor.shape) != 4 or tensor.shape[0] != 1 for tensor in tensors):
         return False
-    if any(tensor.data is not None and max(tensor.shape[1:-1]) > 1 for tensor in tensors):
+    if any(tensor.data is not None and max(tensor.shape[1:3]) > 1 for tensor in tensors):
         return False
-    return not isinstance(op, ir.Concat) or op.axis % ranks.pop() == len(tensors[-1].shape) - 1
+    return not isinstance(op, ir.Concat) or op.axis % 4 == 3
 
 
 def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
@@ -57,7 +56,7 @@ def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
             return None
         made += part.ops
         parts.append(part.ops[-1].output)
-    joined = ir.Concat(f"{last.name}/joined", parts, last.output, axis=_axis(graph, last.output, wanted.dimension))
+    joined = ir.Concat(f"{last.name}/joined", parts, last.output, axis=_AXES[wanted.dimension])
     place = graph.ops.index(last)
     ahead, behind = ([op for op in ops if op not in run] for ops in (graph.ops[:place], graph.ops[place:]))
     split.ops = [*ahead, *made, joined, *behind]
@@ -144,8 +143,7 @@ class _Part:
 
     def _pads(self, op: ir.Conv | ir.Pool, box: Box4, need: Box4) -> tuple[int, ...]:
         """Return the padding around ``need`` of the input, for ``box`` of the result."""
-        window, pads = _window(op), list(op.pads)
-        axis = 0 if self._dimension is HEIGHT else 1
+        window, axis, pads = _window(op), _AXES[self._dimension] - 1, list(op.pads)
         first, end = box[self._dimension]
         low, high = need[self._dimension]
         begins = first * window.strides[axis] - window.pads[axis]
@@ -159,11 +157,11 @@ class _Part:
         if (name, need) not in self._names and need == held:
             return name
         if (name, need) not in self._names:
-            first, _ = need[self._dimension]
+            axis, (first, _) = self._dimension, need[self._dimension]
             source = self._names.get((name, held), name)
             target = self._tensor(name, need)
-            start, axis = first - held[self._dimension][0], _axis(self._graph, name, self._dimension)
-            self.ops.append(ir.Slice(target, [source], target, axis=axis, first=start))
+            start = first - held[axis][0]
+            self.ops.append(ir.Slice(target, [source], target, axis=_AXES[axis], first=start))
         return self._names[name, need]
 
     def _tensor(self, name: str, box: Box4) -> str:
@@ -174,16 +172,10 @@ class _Part:
             new = f"{new}/{first}to{end}"
         while new in self._graph.tensors:  # another cut reads the same rows
             new += "/again"
-        sides = [stop - start for start, stop in (box[HEIGHT], box[WIDTH])][4 - len(whole.shape) :]
-        shape = (1, *sides, whole.shape[-1])
+        shape = (1, *(stop - start for start, stop in (box[HEIGHT], box[WIDTH])), whole.shape[3])
         self._graph.tensors[new] = replace(whole, name=new, shape=shape, onnx_name="", view=(), perm=())
         self._names[name, box] = new
         return new
-
-
-def _axis(graph: ir.Graph, name: str, dimension: Dimension) -> int:
-    """Return the axis of a tensor that is cut along ``dimension``."""
-    return len(graph.tensors[name].shape) - _FROM_END[dimension]
 
 
 def _window(op: ir.Operation) -> SlidingWindow:
