@@ -25,8 +25,8 @@ class SharedBy(Enum):
 @dataclass(frozen=True)
 class ConvTiles(Tiles):
     """Says the ``tiling`` of the part of an engine, whose largest area has ``shape`` rows and columns, and what engines
-    share it by. ``ends``: for each job of a depthwise layer, into how many parts its first and its last tile are cut;
-    empty for other layers."""
+    share it by. ``ends``: for each job of a depthwise layer, and each short one, into how many parts its first and its
+    last tile are cut."""
 
     kind: ClassVar[str] = "conv"
     tiling: ConvTiling

@@ -19,7 +19,6 @@ from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, ConvTiles, SharedBy
 from compiler.plan.tiling.conv_search import best_tiling, sized_tiling
 from compiler.plan.tiling.conv_tiling import (
-    ENDS,
     WHOLE,
     ConvTiling,
     Ends,
@@ -87,7 +86,7 @@ class ConvKernel(Kernel[ConvTiles]):
         """Return the cheapest tiling by estimate, and for each job the ends that take least by its schedule."""
         tiles = _cheapest(layer, context)
         batches = _batches(_CutConv.of(layer, tiles, context), context)
-        return replace(tiles, ends=tuple(_ends(batch, context) for batch in batches if batch.emitter.splits_ends))
+        return replace(tiles, ends=tuple(_ends(batch, context) for batch in batches if batch.splits_ends))
 
     def given(self, layer: ConvLayer, tiles: AnyTiles, context: KernelContext) -> ConvTiles:
         """Return what the base class says, with the sizes that follow from pixels and chunks of the tiling."""
@@ -108,7 +107,7 @@ class ConvKernel(Kernel[ConvTiles]):
         """Return the jobs of each engine, as many as it takes for their weights to fit. Raises :class:`PlanError` if
         ``tiles`` are of other jobs."""
         batches = _batches(_CutConv.of(layer, tiles, context), context)
-        split = [batch.emitter.splits_ends for batch in batches]
+        split = [batch.splits_ends for batch in batches]
         if sum(split) > len(tiles.ends):
             raise PlanError(f"operator {layer.name!r}: it has {sum(split)} jobs to cut, in the plan {len(tiles.ends)}")
         ends = iter(tiles.ends)
@@ -182,6 +181,11 @@ class _Batch:
     tiles: tuple[ChannelTile, ...]
     own_loads: bool
 
+    @property
+    def splits_ends(self) -> bool:
+        """Return whether tiles at the ends of the job may be cut."""
+        return self.emitter.splits_ends(self.tiles)
+
     def job(self, number: int, ends: Ends) -> JobProgram:
         """Return the job, which belongs to layer ``number``."""
         return self.emitter.job(number, self.engine, list(self.tiles), self.own_loads, ends)
@@ -221,7 +225,7 @@ def _ends(batch: _Batch, context: KernelContext) -> Ends:
         release(tasks)
         return found
 
-    return min(ENDS, key=cycles)
+    return min(batch.emitter.possible_ends(batch.tiles), key=cycles)
 
 
 def _flattened(layer: ConvLayer, context: KernelContext) -> tuple[ConvLayer, list[TensorOperand]]:

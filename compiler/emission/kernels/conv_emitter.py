@@ -1,5 +1,6 @@
 """Instructions of convolutions: tiles flow LV2 → LV1 → LV0 → MAC → VEC → LV1 → LV2 through rings of buffers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler.emission.kernels.conv_buffers import ConvBuffers, kept_input
@@ -11,6 +12,9 @@ from compiler.emission.program import BufferFill, CopyLoop, JobProgram, Ring, Se
 from compiler.plan.layers import ChannelTile, params_bytes
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import (
+    ALONE,
+    ENDS,
+    HALVES,
     WHOLE,
     Ends,
     KernelChunk,
@@ -22,6 +26,8 @@ from compiler.plan.tiling.conv_tiling import (
 from compiler.plan.tiling.tile_parts import TileParts
 from hw.contract.isa import MacMode, Op, Segment, VecOp
 
+_SHORT = 1 << 14  #: cycles of the array in a job whose ends are cut where that pays
+
 
 class ConvEmitter:
     """Emits the jobs of one engine's part of a convolution, one after the other: each computes some of the channel
@@ -31,11 +37,30 @@ class ConvEmitter:
         self.work = work
         self.kept = kept_input(work)
 
-    @property
-    def splits_ends(self) -> bool:
-        """Return whether tiles at the ends of a job may be cut: in depthwise layers, which load nothing twice for it
-        but the rows at the cuts, if input and output stay on chip."""
-        return self.work.layer.depthwise and self.work.x.view.on_chip and self.work.y.view.on_chip
+    def splits_ends(self, tiles: Sequence[ChannelTile]) -> bool:
+        """Return whether pixel tiles at the ends of a job that computes ``tiles`` may be cut, if input and output stay
+        on chip: in depthwise layers, which load nothing twice for it but the rows at the cuts, and in short jobs, of
+        which the ends are much."""
+        work = self.work
+        return work.x.view.on_chip and work.y.view.on_chip and (work.layer.depthwise or self._mac(tiles) <= _SHORT)
+
+    def possible_ends(self, tiles: Sequence[ChannelTile]) -> tuple[Ends, ...]:
+        """Return the ends to choose from for a job that computes ``tiles``, if they may be cut."""
+        if self.work.layer.depthwise:
+            return ENDS
+        return ALONE if len(tiles) * len(self.work.pixel_tiles) == 1 else HALVES
+
+    def _mac(self, tiles: Sequence[ChannelTile]) -> int:
+        """Return the cycles of the array in a job that computes ``tiles``."""
+        work = self.work
+        blocks = {count: self._blocks(count) for count in {tile.channels for tile in tiles}}
+        return sum(
+            work.parts(tile, pixels).pixels * blocks[tile.channels] for tile in tiles for pixels in work.pixel_tiles
+        )
+
+    def _blocks(self, channels: int) -> int:
+        first = self.work.pixel_tiles[0]
+        return sum(self.work.geometry(first, chunk).block_count for chunk in self.work.chunks(channels))
 
     def job(
         self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: Ends = WHOLE

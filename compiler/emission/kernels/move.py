@@ -100,22 +100,21 @@ class _Mover:
             self._tile(source, first, target, target.offset + copy.offset + dst, tile)
 
     def _tile(self, source: TensorView, src: int, target: TensorView, dst: int, tile: Dims) -> None:
-        packed, size = [], 1
-        for count, _, _ in reversed(tile):
-            packed.append(size)
-            size *= count
-        packed.reverse()
+        packed, size = _packed(tile)
         reads = [(count, step, pack) for (count, step, _), pack in zip(tile, packed, strict=True)]
         writes = [(count, pack, step) for (count, _, step), pack in zip(tile, packed, strict=True)]
         fill = self._ring.fill(None)
         if source.on_chip:
             load = self.job.emit(Op.LD1, strided_copy(src, fill.address, reads) | {"src_seg": source.segment})
         else:
-            slot = self._stage.fill(None)
-            fields = strided_copy(src, slot.address, reads) | {"src_seg": source.segment, "dst_seg": Segment.LV2}
+            slot, staged = self._stage.fill(None), _staged(reads)
+            brought = [(count, step, at) for (count, step, _), at in zip(reads, staged, strict=True)]
+            brought.sort(key=lambda dim: -dim[2])
+            fields = strided_copy(src, slot.address, brought) | {"src_seg": source.segment, "dst_seg": Segment.LV2}
             self._stage.filled_by(slot, [self.job.emit(Op.LD2, fields)])
+            turned = [(count, at, pack) for (count, _, pack), at in zip(reads, staged, strict=True)]
             load = self.job.emit(
-                Op.LD1, strided_copy(slot.address, fill.address, [(size, 1, 1)]) | {"src_seg": Segment.LV2}
+                Op.LD1, strided_copy(slot.address, fill.address, merge(turned)) | {"src_seg": Segment.LV2}
             )
             self._stage.read_by(slot, load)
         self._ring.filled_by(fill, [load])
@@ -130,6 +129,25 @@ class _Mover:
             fields = strided_copy(slot.address, dst, writes) | {"src_seg": Segment.LV2, "dst_seg": target.segment}
             self._spill.read_by(slot, self.job.emit(Op.ST2, fields))
         self._ring.read_by(fill, store)
+
+
+def _packed(dims: Dims) -> tuple[list[int], int]:
+    """Return the strides of ``dims`` where they lie without gaps, the last ones next to each other, and the bytes."""
+    strides, size = list[int](), 1
+    for count, _, _ in reversed(dims):
+        strides.insert(0, size)
+        size *= count
+    return strides, size
+
+
+def _staged(reads: Dims) -> list[int]:
+    """Return the strides by which a tile lies in LV2 on its way: as in DRAM where it comes byte by byte otherwise, of
+    which each would be a burst; else as in LV1."""
+    if reads[-1][1] == 1 or all(step != 1 for _, step, _ in reads):
+        return _packed(reads)[0]
+    places = sorted(range(len(reads)), key=lambda place: -reads[place][1])
+    found = dict(zip(places, _packed([reads[place] for place in places])[0], strict=True))
+    return [found[place] for place in range(len(reads))]
 
 
 @kernel

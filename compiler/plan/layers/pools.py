@@ -40,7 +40,7 @@ def _max_pool(
 ) -> list[Layer]:
     (kh, kw), (sh, sw), (top, left) = op.kernel, op.strides, op.pads[:2]
     kind, window = f"{op.kind_}pool", kh * kw * params.vec_lanes
-    if kh == 1 or kw == 1 or (window <= params.lv1_bytes // 4 and max(kh, kw) < 256):
+    if kh == 1 or kw == 1 or (window <= params.lv1_bytes // 16 and max(kh, kw) < 256):
         if max(kh, kw) > 255:
             raise ir.CompileError(f"operator {op.name!r}: pooling kernel {kh}x{kw} exceeds 255; split it in the model")
         return [WindowLayer(op, inputs, op.output, kind, VecOp.MAX, op.kernel, op.strides, (top, left), requantise)]

@@ -60,7 +60,7 @@ class RegionRules:
         if len(self.outside.intersection(members)) > 1:
             return False
         attention = any(isinstance(layer, ProductLayer) for layer in layers)
-        longest = max(self.longest, _ATTENTION * attention)
+        longest = max(self.longest, _ATTENTION * attention, *(self.times[number].busy.max() for number in members))
         if float(np.max(sum(self.times[number].busy for number in members))) > longest:
             return False
         return self._fits(members) and math.isfinite(self._work(members).least)

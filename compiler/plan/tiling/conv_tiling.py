@@ -233,6 +233,8 @@ ENDS: tuple[Ends, ...] = tuple(
     (first, last) for first in (1, 2, 3) for last in (1, 2, 3)
 )  #: parts of the first and of the last tile, to choose from
 WHOLE: Ends = (1, 1)  #: tiles at the ends that are not cut
+HALVES: tuple[Ends, ...] = (WHOLE, (2, 2))  #: to choose from in layers that load weights again for each part
+ALONE: tuple[Ends, ...] = tuple((parts, 1) for parts in (1, 2, 3, 4, 6, 8))  #: of a tile that is first and last
 
 
 def split_ends(steps: list[Step], ends: Ends) -> list[Step]:
