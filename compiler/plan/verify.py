@@ -13,7 +13,7 @@ from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, Plan, StepPlan
 from compiler.plan.plan_error import PlanError
-from compiler.plan.split.parts import can_be_cut
+from compiler.plan.split.parts import can_be_cut, can_end_cut
 from compiler.plan.structure import layer_names, structure_of
 
 
@@ -62,6 +62,9 @@ def _cut(graph: ir.Graph, one: ImageCut) -> Iterator[str]:
         return
     if odd := [op.name for op in run if not can_be_cut(graph, op)]:
         yield f"operator {odd[0]!r} cannot be cut along an image"
+        return
+    if not can_end_cut(run[-1]):
+        yield f"a cut ends with {run[-1].name!r}, and must end with an operator that computes something"
         return
     if one.dimension not in (HEIGHT, WIDTH):
         yield f"a cut is along {one.dimension.name}, and must be along height or width"
