@@ -46,6 +46,7 @@ def _rewrites(graph: ir.Graph, plan: Plan) -> Iterator[str]:
     for each in plan.cuts:
         yield from _cut(graph, each)
     heads = {op.name: op.heads for op in graph.ops if isinstance(op, ir.Product)}
+    rows = {op.name: graph.tensors[op.output].shape[-2] for op in graph.ops if isinstance(op, ir.Product)}
     for one in given:
         if isinstance(one, HeadGroups) and one.operator in heads:
             ends = [first + count for first, count in one.groups]
@@ -53,6 +54,8 @@ def _rewrites(graph: ir.Graph, plan: Plan) -> Iterator[str]:
                 yield f"groups of {one.operator!r} are {one.groups}, and must cover its {heads[one.operator]} heads"
             if any(count < 1 for _, count in one.groups):
                 yield f"a group of {one.operator!r} has no head"
+            if not 1 <= one.stripes <= rows[one.operator]:
+                yield f"{one.operator!r} has {one.stripes} stripes, and must have 1 to {rows[one.operator]}"
 
 
 def _cut(graph: ir.Graph, one: ImageCut) -> Iterator[str]:

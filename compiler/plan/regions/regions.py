@@ -147,6 +147,15 @@ class Study:
         """Return the studies of layers between two on the CPU."""
         return [part for part in self.parts if isinstance(part, RunStudy)]
 
+    @property
+    def source(self) -> Orders:
+        """Return the orders of the model."""
+        return tuple(run.operators.source for run in self.runs)
+
+    def price(self, orders: Orders) -> float:
+        """Return the cycles of ``orders`` by price."""
+        return sum(run.price(order) for run, order in zip(self.runs, orders, strict=True))
+
     def afresh(self) -> "Study":
         """Return a study of the same layers that has learned nothing."""
         return Study(tuple(part.afresh() if isinstance(part, RunStudy) else part for part in self.parts))

@@ -21,7 +21,7 @@ from compiler.plan.split.price import placed_cycles
 from compiler.plan.split.runs import RunSegment, long_side, segments
 from hw.contract.params import SocParams
 
-_WORTH = 0.98  #: of the cycles of the whole graph, what it may take with its cuts: prices are not exact
+_WORTH = 0.99  #: of the cycles of the whole graph, what it may take with its cuts: prices are not exact
 _LONGEST = 12  #: segments that are cut together
 _MOST = 32  #: parts
 _TIGHT = (1.0, 0.8)  #: of the memory for tensors, what is taken to be there: not all buffers can be packed

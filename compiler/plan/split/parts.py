@@ -42,7 +42,8 @@ def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
     if any(tensor.data is not None and max(tensor.nhwc[1:3]) > 1 for tensor in tensors):
         return False
     if isinstance(op, ir.Reshape):
-        return tensors[0].nhwc == tensors[1].nhwc
+        x, y = tensors
+        return (x.nhwc, x.dtype, x.scale, x.zero_point) == (y.nhwc, y.dtype, y.scale, y.zero_point)
     return not isinstance(op, ir.Concat) or op.axis % len(tensors[0].shape) == len(tensors[0].shape) - 1
 
 
