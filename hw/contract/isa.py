@@ -192,16 +192,17 @@ class Insn:
     def encode(self) -> bytes:
         """Return 64 bytes; raises :class:`IsaError` on an unknown field, a wrong value, or a segment out of reach."""
         layout = _LAYOUTS[self.op]
-        word = layout.word
+        word, places = layout.word, layout.places
         for name, given in self.fields.items():
-            if name not in layout.places:
-                odd = ", ".join(sorted(self.fields.keys() - layout.places.keys()))
+            if name not in places:
+                odd = ", ".join(sorted(self.fields.keys() - places.keys()))
                 raise IsaError(f"{self.op.name} has no field {odd}")
-            minimum, maximum, offset, mask, default = layout.places[name]
-            value = int(given)
+            minimum, maximum, offset, mask, default = places[name]
+            value = given if type(given) is int else int(given)
             if not minimum <= value <= maximum:
                 raise IsaError(f"{self.op.name}.{name} must be {minimum} to {maximum}, not {value}")
-            word ^= (value & mask ^ default) << offset
+            if changed := value & mask ^ default:
+                word ^= changed << offset
         self._check_segments()
         return word.to_bytes(INSN_BYTES, "little")
 

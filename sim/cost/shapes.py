@@ -30,6 +30,8 @@ _MATTERS = dict.fromkeys((Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0), COPY_FIELDS) 
     Op.VEC: ("op", *_LOOPS, "k1", "k0", "src_acc", "b_en", "per_channel", "table", "across"),
 }
 _DEFAULTS = {op: {f.name: f.default for f in FORMATS[op] if f.name in names} for op, names in _MATTERS.items()}
+#: By operation the places of addresses among them.
+_ADDRESSES = {op: [i for i, name in enumerate(names) if name in ("src", "dst")] for op, names in _DEFAULTS.items()}
 
 Fields = Mapping[str, int]  #: the fields that matter, by name
 
@@ -115,11 +117,20 @@ def essence(insn: Insn, params: SocParams) -> Insn:
     in."""
     if insn.op not in _MATTERS:
         return Insn(insn.op)
+    return Insn(insn.op, dict(zip(_DEFAULTS[insn.op], essential(insn, params), strict=True)))
+
+
+def essential(insn: Insn, params: SocParams) -> list[int]:
+    """Return the values of the fields of :func:`essence`, which are none where no field matters."""
+    given, values = insn.fields.get, list[int]()
+    for name, default in _DEFAULTS.get(insn.op, {}).items():
+        values.append(given(name, default))
     grain = params.lv1_word
     if insn.op in DRAM_OPS:
         grain = max(params.dram_row_bytes, params.axi_burst_beats * params.dram_word, grain)
-    fields = _fields(insn)
-    return Insn(insn.op, {**fields, **{name: fields[name] % grain for name in ("src", "dst") if name in fields}})
+    for place in _ADDRESSES.get(insn.op, ()):
+        values[place] %= grain
+    return values
 
 
 def _fields(insn: Insn) -> Fields:

@@ -6,8 +6,8 @@ bounds already known, so they never leave the array they are made from.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,7 @@ def strided(
     return np.ndarray(shape, dtype or memory.dtype, buffer, offset * size, [step * size for step in strides])
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """Names elements of a linear memory that nested strided loops reach; strides are in elements, and may be negative
     or zero."""
 

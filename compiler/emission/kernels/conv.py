@@ -10,6 +10,7 @@ from compiler.emission.kernels.conv_work import Addend, Bands, ConvWork, EngineS
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.program import JobProgram
 from compiler.emission.program.schedule import schedule
+from compiler.emission.program.task import release
 from compiler.ir import CompileError
 from compiler.plan.layers import ChannelTile, ConvLayer, EngineShare, Share, conv_params_bytes, sum_params_bytes
 from compiler.plan.memory.budget import Lv2Budget
@@ -216,7 +217,9 @@ def _ends(batch: _Batch, context: KernelContext) -> Ends:
 
     def cycles(ends: Ends) -> int:
         tasks = batch.job(context.number, ends).tasks
-        return schedule(tasks, context.params, engines=context.budget.engines).cycles
+        found = schedule(tasks, context.params, engines=context.budget.engines).cycles
+        release(tasks)
+        return found
 
     return min(ENDS, key=cycles)
 

@@ -107,17 +107,18 @@ class ConvEmitter:
     def _macs(self, g: TileGeometry, parts: TileParts, act: int, wgt: int, acc: int, accumulate: bool) -> list[Task]:
         layer, dtype = self.work.layer, self.work.layer.weights.dtype
         most = self.work.longest // parts.pixels if self.work.longest else g.block_count
-        tasks = []
+        tasks, rows = [], self.work.params.rows
+        alike = {
+            "mode": MacMode.DEPTHWISE if layer.depthwise else MacMode.DENSE, "accumulate": 1,
+            "x_signed": int(self.work.x.signed), "w_signed": int(dtype.kind == "i"), "x_zp": self.work.x.zero_byte,
+            "w_zp": layer.weight_zero_point & 0xFF, "act": 0, "wgt": 0, "acc": acc,
+            "p1": parts.rows, "p0": parts.cols, "p1_s": g.pixel_steps[0], "p0_s": g.pixel_steps[1],
+            "acc_s": parts.cols,
+        }  # fmt: skip
         for part in mac_slices(g.blocks, g.block_words, most):
-            fields = {
-                "mode": MacMode.DEPTHWISE if layer.depthwise else MacMode.DENSE,
-                "accumulate": int(accumulate or part.first > 0),
-                "x_signed": int(self.work.x.signed), "w_signed": int(dtype.kind == "i"), "x_zp": self.work.x.zero_byte,
-                "w_zp": layer.weight_zero_point & 0xFF,
-                "act": act + part.act, "wgt": wgt + part.first * self.work.params.rows, "acc": acc,
-                "p1": parts.rows, "p0": parts.cols, "p1_s": g.pixel_steps[0], "p0_s": g.pixel_steps[1],
-                "acc_s": parts.cols,
-            }  # fmt: skip
+            fields = {**alike, "act": act + part.act, "wgt": wgt + part.first * rows}
+            if not (accumulate or part.first):
+                fields["accumulate"] = 0
             for name, count, step in zip("210", part.blocks, g.block_words, strict=True):
                 fields |= {f"n{name}": count, f"k{name}_s": step if count > 1 else 0}
             tasks.append(self._job.emit(Op.MAC, fields))

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from compiler.plan.layers import ChannelTile, ConvLayer, EngineShare, first_row, imbalance_of_tiles, pixel_parts
 from compiler.plan.memory.operand import StagingArea, TensorOperand
@@ -59,6 +59,14 @@ class ConvWork:
     pixel_tiles: tuple[PixelTile, ...]
     longest: int = 0
     lv1_base: int = 0
+    #: What was answered, as all tiles but those at edges ask the same.
+    _chunks: dict[int, list[KernelChunk]] = field(init=False, default_factory=dict, compare=False, repr=False)
+    _geometries: dict[tuple[int, int, KernelChunk], TileGeometry] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
+    _parts: dict[tuple[ChannelTile, int, int], TileParts] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def most_channels(self) -> int:
@@ -67,19 +75,30 @@ class ConvWork:
 
     def chunks(self, channels: int) -> list[KernelChunk]:
         """Return the parts of the kernel for a channel tile with ``channels`` input channels."""
-        return self.tiling.chunks(self.layer, channels)
+        if channels not in self._chunks:
+            self._chunks[channels] = self.tiling.chunks(self.layer, channels)
+        return self._chunks[channels]
 
     def geometry(self, pixels: PixelTile, chunk: KernelChunk) -> TileGeometry:
         """Return how a chunk works on a pixel tile."""
-        return geometry(self.layer, chunk, pixels.rows, pixels.cols, self.tiling.fold, self.params)
+        return self._geometry(pixels.rows, pixels.cols, chunk)
 
     def parts(self, tile: ChannelTile, pixels: PixelTile) -> TileParts:
         """Return the parts of a pixel tile that are computed side by side for a channel tile."""
-        return tile_parts(pixels.rows, pixels.cols, pixel_parts(self.layer, tile, self.params))
+        key = tile, pixels.rows, pixels.cols
+        if key not in self._parts:
+            self._parts[key] = tile_parts(pixels.rows, pixels.cols, pixel_parts(self.layer, tile, self.params))
+        return self._parts[key]
 
     def part_geometry(self, parts: TileParts, chunk: KernelChunk) -> TileGeometry:
         """Return how a chunk works on one of ``parts``."""
-        return geometry(self.layer, chunk, parts.rows, parts.cols, self.tiling.fold, self.params)
+        return self._geometry(parts.rows, parts.cols, chunk)
+
+    def _geometry(self, rows: int, cols: int, chunk: KernelChunk) -> TileGeometry:
+        key = rows, cols, chunk
+        if key not in self._geometries:
+            self._geometries[key] = geometry(self.layer, chunk, rows, cols, self.tiling.fold, self.params)
+        return self._geometries[key]
 
     def input_box(self, pixels: PixelTile, chunk: KernelChunk, first_channel: int) -> PixelBox:
         """Return the input pixels that ``chunk`` needs for a pixel tile."""

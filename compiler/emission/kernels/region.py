@@ -16,6 +16,7 @@ from compiler.emission.program.job import JobProgram
 from compiler.emission.program.job_order import check_jobs, in_order, possible
 from compiler.emission.program.region_order import RegionError, order_tasks, synchronise
 from compiler.emission.program.schedule import schedule
+from compiler.emission.program.task import release
 from compiler.plan.layers.layer import ConvLayer, ProductLayer
 from compiler.plan.layers.region_share import Share
 from compiler.plan.layers.step import ModelStep
@@ -74,6 +75,7 @@ def _alone(region: ModelStep, context: KernelContext) -> int:
         took = [0] * context.budget.engines
         for job in emitted(member, None, context)[0]:
             took[job.engine] += schedule(job.tasks, context.params, engines=context.budget.engines).cycles
+            release(job.tasks)
         total += max(took) + LAYER_TO_LOAD if max(took) else 0
     return total
 

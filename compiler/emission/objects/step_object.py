@@ -19,7 +19,7 @@ from compiler.emission.program.address import Anchor, JobAddresses
 from compiler.emission.program.job import JobProgram, Piece
 from compiler.emission.program.job_order import check_jobs, order_of, scheduled_in
 from compiler.emission.program.schedule import TaskSchedule, schedule
-from compiler.emission.program.task import Task
+from compiler.emission.program.task import Task, release
 from compiler.emission.program.verify import verify_jobs
 from compiler.ir import CompileError
 from compiler.plan.layers.step import ModelStep
@@ -27,7 +27,7 @@ from compiler.plan.plan import JobPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Insn, Op, Segment, Unit
-from sim.cost import essence, insn_cycles
+from sim.cost import essence, essential, insn_cycles
 
 _AT_ZERO = JobAddresses()
 ScheduledJob = tuple[JobProgram, TaskSchedule]  #: a job and its program order
@@ -138,8 +138,12 @@ def step_object(question: Question) -> StepObject:
     points = job_points(
         context.placement, context.number, jobs, context.params, context.budget.engines, question.limits, step.jobs
     )
-    found = (_job(*job, *held, question) for job, held in zip(jobs, points, strict=True))
-    return StepObject(tuple(found), tiles)
+    found = StepObject(
+        tuple(_job(*job, *held, question) for job, held in zip(jobs, points, strict=True)), tiles
+    )  # fmt: skip
+    for _, order in jobs:
+        release(order.tasks)
+    return found
 
 
 def step_jobs(step: ModelStep, context: KernelContext) -> tuple[list[ScheduledJob], tuple[AnyTiles, ...]]:
@@ -211,11 +215,10 @@ def _job(
 
     def add(insn: Insn) -> None:
         code.extend(insn.encode())
-        short = essence(insn, params)
         masks = {name: insn.fields[name] for name in ("wait", "signal") if name in insn.fields}
-        key = insn.op, *short.fields.values(), *masks.items()
+        key = insn.op, *essential(insn, params), *masks.items()
         if key not in known:
-            known[key] = Insn(insn.op, short.fields | masks)
+            known[key] = Insn(insn.op, essence(insn, params).fields | masks)
         program.append(known[key])
 
     for number, task in enumerate(order.tasks):

@@ -109,6 +109,8 @@ def _asked(other: "subprocess.Popen[bytes]", function: Callable[[Item], Result],
 def _outcome(function: Callable[[Item], Result], item: Item) -> Outcome:
     try:
         return True, function(item)
+    except CompileError as error:
+        return False, error.with_traceback(None)  # is kept, and its frames hold all the work that was in vain
     except Exception as error:
         return False, error
 

@@ -1,14 +1,13 @@
 """Live ranges of on-chip memory before the linker has fixed their addresses."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from compiler.emission.program.address import Address, JobAddresses
 from hw.contract.spaces import OnChip
 from hw.image import LiveRange
 
 
-@dataclass(frozen=True)
-class LiveBytes:
+class LiveBytes(NamedTuple):
     """``size`` bytes at ``address`` of a memory that are needed after a cancellation point. They are dirty, or clean:
     then they can be loaded again, in LV2 from ``source`` in ``source_segment`` of DRAM. See
     :class:`hw.image.image.LiveRange`."""

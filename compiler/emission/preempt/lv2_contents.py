@@ -117,13 +117,13 @@ class LayerLv2:
     def at(self, number: int, cut: int, reload: Sequence[Task]) -> list[LiveBytes]:
         """Return the live ranges at ``cut`` of the layer's job ``number`` ; ``reload`` will run again and needs its
         sources."""
-        again = [(task.numbers.get("src_seg", 0), self._extents.source(task)) for task in reload if task.op is Op.LD1]
-        sources = [(segment, (extent.low, extent.high)) for segment, extent in again if extent]
-        ranges = self._tensors_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])
-        ranges += self._kept_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])
-        return ranges + self._weights_at(
-            number, cut, [bounds for segment, bounds in sources if segment == Segment.WINDOWS]
-        )
+        tensors, weights = list[ByteRange](), list[ByteRange]()
+        for task in reload:
+            extent = self._extents.source(task) if task.op is Op.LD1 else None
+            if extent is not None and extent.segment in (Segment.LV2, Segment.WINDOWS):
+                (tensors if extent.segment == Segment.LV2 else weights).append((extent.low, extent.high))
+        ranges = self._tensors_at(number, cut, tensors) + self._kept_at(number, cut, tensors)
+        return ranges + self._weights_at(number, cut, weights)
 
     def tensor_bytes(self, number: int, cut: int) -> int:
         """Return the bytes of tensors that are live at ``cut`` of the layer's job ``number``: a dump would have to move
@@ -142,9 +142,10 @@ class LayerLv2:
                 past = [job.writes[index].all for job in self._jobs[:number]]
                 low, high = _common((low, high), hull([*past, self._jobs[number].writes[index].before(cut)]))
             if self._alone and self._order.last(buffer, self._layer):
-                own = [b for b in again if buffer.offset <= b[0] < buffer.offset + buffer.size]
-                later = self._later(number, cut, index)
-                low, high = _common((low, high), hull([*own, *later]))
+                later = hull(self._later(number, cut, index))
+                if later[0] > low or later[1] < high:  # what runs again may need more of it
+                    later = hull([later, *(b for b in again if buffer.offset <= b[0] < buffer.offset + buffer.size)])
+                low, high = _common((low, high), later)
             if low < high:
                 ranges.append(LiveBytes(Space.LV2, Segment.LV2, low, high - low, dirty=True))
         return ranges

@@ -131,12 +131,13 @@ def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, 
     begin = int(timeline.starts[last])
     if timeline.cycles - begin <= limits.spacing or last + 1 >= count:
         return None
-    apart = timeline.starts[last + 1 : count] - begin
-    low, high = _between(apart, limits.spacing)
-    if low == len(apart):
+    # Only what lies near is looked at: jobs have a hundred thousand instructions and thousands of points.
+    low, high = _between(timeline.starts[last + 1 : count], limits.spacing, begin)
+    if low == count - last - 1:
         return None
+    near = slice(last + 1, min(last + 2 + high, count))
     # A few loads can take long where other engines load, too, and longer yet with much to compute behind them.
-    waiting = timeline.dram[last + 1 : count] - timeline.dram[last]
+    apart, waiting = timeline.starts[near] - begin, timeline.dram[near] - timeline.dram[last]
     first, end = _between((apart + _WAITING * waiting) / _FULL, limits.spacing)
     low, high = min(low, first), min(high, end)
     # Behind instructions that take longer than the spacing comes the first position there is.
@@ -146,18 +147,25 @@ def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, 
     return last + high - int(np.argmin(price[::-1]))  # the last of the cheapest
 
 
-def _between(apart: npt.NDArray[np.int64] | npt.NDArray[np.float64], spacing: int) -> tuple[int, int]:
-    """Return the first position, and that behind the last, of ascending ``apart`` at which points may lie."""
-    return int(np.searchsorted(apart, _NEAREST * spacing)), int(np.searchsorted(apart, spacing, "right"))
+def _between(
+    starts: npt.NDArray[np.int64] | npt.NDArray[np.float64], spacing: int, begin: int = 0
+) -> tuple[int, int]:  # fmt: skip
+    """Return the first position, and that behind the last, of ascending ``starts`` at which points may lie behind one
+    at ``begin``."""
+    return (
+        int(np.searchsorted(starts, begin + _NEAREST * spacing)), int(np.searchsorted(starts, begin + spacing, "right"))
+    )  # fmt: skip
 
 
 def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
     """Return the bytes spilled to DRAM before each cut."""
     moved = [0]
     for task in tasks:
-        f = task.numbers
-        size = f.get("n2", 1) * f.get("n1", 1) * f.get("n0", 1) * f.get("len", 1)
-        moved.append(moved[-1] + (size if _spills(task) else 0))
+        size = 0
+        if _spills(task):
+            f = task.numbers
+            size = f.get("n2", 1) * f.get("n1", 1) * f.get("n0", 1) * f.get("len", 1)
+        moved.append(moved[-1] + size)
     return np.array(moved)
 
 

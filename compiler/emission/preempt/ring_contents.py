@@ -7,10 +7,9 @@ program order, after those that brought *their* source, if that is no longer in 
 of a buffer come earlier, what is there in the end is what was there at the cut.
 """
 
-import functools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -82,9 +81,9 @@ def _joined(ranges: list[LiveBytes]) -> Iterator[LiveBytes]:
         ):  # fmt: skip
             size += one.size
         else:
-            yield replace(first, size=size)
+            yield first._replace(size=size)
             first, size = one, one.size
-    yield replace(first, size=size)
+    yield first._replace(size=size)
 
 
 class JobRings:
@@ -103,15 +102,19 @@ class JobRings:
             if fill and fill not in self._fillers and not self._stays(task):
                 self._fillers[fill] = [task for task in fill.fillers if task not in constants]
         self._life = {fill: self._cuts(fill) for fill in self._fillers}
-        self._near: dict[int, list[BufferFill]] = defaultdict(list)  # live at some of _NEAR cuts in a row
-        for fill, (first, last, _) in self._life.items():
+        #: By stretch of _NEAR cuts in a row the buffers that are live at some of them, by level, and when they are.
+        self._near: dict[int, list[tuple[int, int, BufferFill]]] = defaultdict(list)
+        levels = {fill: _LEVELS.get(fill.fillers[0].op, -1) for fill in self._life}
+        for fill in sorted(self._life, key=levels.__getitem__):
+            first, last, _ = self._life[fill]
             for stretch in range(first // _NEAR, last // _NEAR + 1):
-                self._near[stretch].append(fill)
+                self._near[stretch].append((first, last, fill))
         #: Of a load: the position of the first store behind it that may change what it read, one past all cuts if none
         #: does; and the last cut at which copies of DRAM bring again what it brought, -1 if they never do.
-        self._changed_at, self._copied_until = functools.cache(self._change), functools.cache(self._copied)
+        self._changes, self._copies = dict[Task, int](), dict[Task, int]()
         self._unchanged: dict[BufferFill, dict[int, int]] = {}
         self._extents_of: dict[BufferFill, dict[int, Extent]] = {}
+        self._whole: dict[BufferFill, tuple[list[Task], int] | None] = {}
 
     def _last_vec(self, tasks: Iterable[Task]) -> int:
         """Return the position of the last of ``tasks`` that may read constants; -1 if there is none."""
@@ -152,12 +155,12 @@ class JobRings:
 
     def at(self, cut: int) -> RingContents | None:
         """Return what is live at ``cut``; None if that can neither be dumped nor loaded again."""
-        live = [fill for fill in self._near[cut // _NEAR] if self._life[fill][0] <= cut <= self._life[fill][1]]
+        live = [fill for first, last, fill in self._near[cut // _NEAR] if first <= cut <= last]
         held, staged, reload = RingContents(), dict[BufferFill, list[Task]](), set[Task]()
-        for fill in sorted(live, key=lambda fill: _LEVELS.get(fill.fillers[0].op, -1)):
+        for fill in live:
             present = self._present(fill, cut)
             op, extent = fill.fillers[0].op, self._extent_of(fill, present)
-            loads = self._bring(present, cut, staged) if op in (Op.LD1, Op.LD0) else None
+            loads = self._again(fill, present, cut, staged) if op in (Op.LD1, Op.LD0) else None
             if op is Op.LD2:
                 staged[fill] = present
                 if self._unchanged_until(fill, present) >= cut:
@@ -199,8 +202,11 @@ class JobRings:
             known[len(present)] = min(map(self._copied_until, present), default=-1)
         return known[len(present)]
 
-    def _copied(self, load: Task) -> int:
-        return self._changed_at(load) if copied_runs(load, _MOST_COPIES) is not None else -1
+    def _copied_until(self, load: Task) -> int:
+        if load not in self._copies:
+            listed = copied_runs(load, _MOST_COPIES) is not None
+            self._copies[load] = self._changed_at(load) if listed else -1
+        return self._copies[load]
 
     def _present(self, fill: BufferFill, cut: int) -> list[Task]:
         """Those of the tasks that fill a buffer which have run at ``cut``."""
@@ -214,6 +220,38 @@ class JobRings:
         if len(present) not in known:
             known[len(present)] = self._extent(present)
         return known[len(present)]
+
+    def _again(
+        self, fill: BufferFill, present: list[Task], cut: int, staged: Mapping[BufferFill, list[Task]]
+    ) -> list[Task] | None:
+        """Return what brings a buffer again of whose tasks those ``present`` have run, see :meth:`_bring`."""
+        whole = self._on_chip(fill) if len(present) == len(self._fillers[fill]) else None
+        if whole is None:
+            return self._bring(present, cut, staged)
+        loads, until = whole
+        return loads if cut <= until else None
+
+    def _on_chip(self, fill: BufferFill) -> tuple[list[Task], int] | None:
+        """Return what brings all of a buffer again and the last cut at which it does; None if its data pass through
+        LV2, where they may be at a cut. Answers are kept: a buffer is asked about at each cut of its life."""
+        if fill not in self._whole:
+            self._whole[fill] = self._found_on_chip(fill)
+        return self._whole[fill]
+
+    def _found_on_chip(self, fill: BufferFill) -> tuple[list[Task], int] | None:
+        loads, until = list[Task](), len(self._order) + 1
+        for task in self._fillers[fill]:
+            loads.append(task)
+            sources = self._buffers_read(task)
+            if not sources:
+                until = min(until, self._changed_at(task))
+            for source in sources:
+                above = None if source.fillers[0].op is Op.LD2 else self._on_chip(source)
+                if above is None:
+                    return None
+                loads += above[0]
+                until = min(until, above[1])
+        return loads, until
 
     def _bring(self, tasks: Iterable[Task], cut: int, staged: Mapping[BufferFill, list[Task]]) -> list[Task] | None:
         """``tasks`` and the loads of their sources; None if a source has been overwritten since. ``staged``: buffers in
@@ -238,6 +276,11 @@ class JobRings:
     def _overwritten(self, load: Task, cut: int) -> bool:
         """A store between ``load`` and ``cut`` may have changed what it read."""
         return self._changed_at(load) < cut
+
+    def _changed_at(self, load: Task) -> int:
+        if load not in self._changes:
+            self._changes[load] = self._change(load)
+        return self._changes[load]
 
     def _change(self, load: Task) -> int:
         origin, first = self._extents.source(load), self._position[load]
@@ -265,7 +308,6 @@ class JobRings:
         return {segment: self._extent([task for _, task in tasks]) for segment, tasks in self._stores.items()}
 
     def _extent(self, tasks: list[Task]) -> Extent:
-        extent = self._extents.written(tasks[0])
-        for task in tasks[1:]:
-            extent = extent.joined(self._extents.written(task))
-        return extent
+        extents = [self._extents.written(task) for task in tasks]
+        low, high = min(extent.low for extent in extents), max(extent.high for extent in extents)
+        return extents[0]._replace(low=low, high=high)

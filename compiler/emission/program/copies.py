@@ -2,7 +2,7 @@
 copies that one instruction can carry out each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from compiler.emission.program.address import Address, Symbol
 from compiler.plan.memory.tensor_view import PixelBox, TensorView, inside
@@ -15,8 +15,7 @@ _ADDRESS_MASK = (1 << 32) - 1
 Fields = dict[str, Address]  #: of an instruction, by name
 
 
-@dataclass(frozen=True)
-class CopyLoop:
+class CopyLoop(NamedTuple):
     """One loop of a copy: iterations, strides in bytes, and the range of iterations that is read (else filled)."""
 
     count: int
@@ -31,9 +30,17 @@ class CopyLoop:
         return self.count if self.high is None else self.high
 
     @property
+    def read(self) -> tuple[int, int]:
+        """Return the first iteration that is read, and that behind the last; zeros if there is none."""
+        return (self.low, self.end) if self.low < self.end else (0, 0)
+
+    @property
     def whole(self) -> bool:
         """Every iteration is read."""
         return self.low == 0 and self.end == self.count
+
+
+_ONCE = CopyLoop(1, 0, 0)
 
 
 def copy_fields(
@@ -54,17 +61,18 @@ def copy_fields(
         length *= loops.pop().count
         low, high = 0, length
     loops = _merge_loops(loops)
-    loops = [CopyLoop(1, 0, 0)] * (3 - len(loops)) + loops
+    loops = [_ONCE] * (3 - len(loops)) + loops
     if len(loops) > 3 or not loops[0].whole:
         raise ValueError(f"a copy has three loops of which the inner two clip, not {loops}")
     src = src if isinstance(src, Symbol) else src & _ADDRESS_MASK  # under padding a copy starts before its tensor
-    fields: Fields = {"src": src, "dst": dst, "len": length, "lo": low, "hi": high, "fill": fill}
-    for name, loop in zip(("2", "1", "0"), loops, strict=True):
-        fields |= {f"n{name}": loop.count, f"src_s{name}": loop.src, f"dst_s{name}": loop.dst}
-    for name, loop in zip(("1", "0"), loops[1:], strict=True):
-        empty = loop.end <= loop.low
-        fields |= {f"lo{name}": 0 if empty else loop.low, f"hi{name}": 0 if empty else loop.end}
-    return fields
+    outer, middle, inner = loops
+    (lo1, hi1), (lo0, hi0) = middle.read, inner.read
+    return {
+        "src": src, "dst": dst, "len": length, "lo": low, "hi": high, "fill": fill,
+        "n2": outer.count, "src_s2": outer.src, "dst_s2": outer.dst, "n1": middle.count, "src_s1": middle.src,
+        "dst_s1": middle.dst, "n0": inner.count, "src_s0": inner.src, "dst_s0": inner.dst,
+        "lo1": lo1, "hi1": hi1, "lo0": lo0, "hi0": hi0,
+    }  # fmt: skip
 
 
 def _runs_merge(loop: CopyLoop, length: int, low: int, high: int) -> bool:
@@ -83,7 +91,7 @@ def _merge_loops(loops: list[CopyLoop]) -> list[CopyLoop]:
             and (outer.src, outer.dst) == (loop.src * loop.count, loop.dst * loop.count)
             and outer.count * loop.count <= MAX_RUN
         ):
-            merged[-1] = replace(loop, count=outer.count * loop.count, high=None)
+            merged[-1] = loop._replace(count=outer.count * loop.count, high=None)
         else:
             merged.append(loop)
     return merged

@@ -36,27 +36,38 @@ class TaskAccess:
 
 @dataclass
 class _Log:
-    """For each byte the latest task, by its number, of one unit of one operator that touched it."""
+    """For each byte from ``first`` on the latest task, by its number, of one unit of one operator that touched it."""
 
     numbers: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    first: int = 0
     low: int = 1 << 62
     high: int = 0
 
     def note(self, box: Box, number: int) -> None:
         low, high = box.bounds()
         self.low, self.high = min(self.low, low), max(self.high, high)
-        if high > len(self.numbers):
-            self.numbers = np.concatenate([self.numbers, np.zeros(2 * high - len(self.numbers), np.int32)])
-        box.view(self.numbers)[...] = number
+        self._view(box, low, high)[...] = number
 
     def latest(self, box: Box) -> int:
         """Return the highest number among the bytes of ``box``; 0 if none was touched."""
         low, high = box.bounds()
         if low >= self.high or high <= self.low:
             return 0
-        if high > len(self.numbers):
-            self.numbers = np.concatenate([self.numbers, np.zeros(high - len(self.numbers), np.int32)])
-        return int(box.view(self.numbers).max())
+        return int(self._view(box, low, high).max())
+
+    def _view(self, box: Box, low: int, high: int) -> npt.NDArray[np.int32]:
+        """Return the numbers of ``box``, which reaches from ``low`` to ``high``. There is room for the bytes that were
+        asked for and as many again, and none for all of memory before them."""
+        if not len(self.numbers):
+            self.first = low
+        end = self.first + len(self.numbers)
+        if low < self.first or high > end:
+            least, most = min(low, self.first), max(high, end)
+            begin = max(0, 2 * least - most) if low < self.first else least
+            grown = np.zeros((2 * most - least if high > end else most) - begin, np.int32)
+            grown[self.first - begin : end - begin] = self.numbers
+            self.numbers, self.first = grown, begin
+        return box._replace(offset=box.offset - self.first).view(self.numbers)
 
 
 Needs = dict[Task, set[Task]]

@@ -7,7 +7,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from sim.functional import Box
 _LOOPS = ("2", "1", "0")
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(NamedTuple):
     """Bytes ``low`` to ``high`` of a memory: of ``segment`` in DRAM and LV2, of each PE's memory in ``lv0_act`` and
     ``lv0_wgt``, counted as :class:`hw.image.image.LiveRange` does in ``lv0_acc``."""
 
@@ -32,8 +31,8 @@ class Extent:
 
     def meets(self, other: "Extent") -> bool:
         """Return whether both share bytes."""
-        same = (self.space, self.segment) == (other.space, other.segment)
-        return same and self.low < other.high and other.low < self.high
+        meet = self.low < other.high and other.low < self.high
+        return meet and self.space == other.space and self.segment == other.segment
 
     def joined(self, other: "Extent") -> "Extent":
         """Return the smallest extent over both."""

@@ -4,7 +4,7 @@ Kernels emit tasks in the order in which each unit shall execute them; the order
 :mod:`compiler.emission.program.schedule`.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
@@ -26,7 +26,7 @@ class Task:
     fills: "BufferFill | None" = None
     reads: "list[BufferFill]" = field(default_factory=list)
 
-    @property
+    @cached_property
     def unit(self) -> Unit:
         """Return the unit that executes the instruction."""
         return UNIT_OF[self.op]
@@ -62,6 +62,14 @@ class Task:
         if self.signals:
             fields["signal"] = sum(1 << s for s in self.signals)
         return Insn(self.op, fields)
+
+
+def release(tasks: Iterable[Task]) -> None:
+    """Let ``tasks``, which nobody looks at any more, go: they and their buffers hold each other, and as a compilation
+    collects no circles of objects, those of all jobs would stay until its end."""
+    for task in tasks:
+        task.fills = None
+        task.reads.clear()
 
 
 @dataclass(eq=False)

@@ -1,6 +1,8 @@
 """Which tensors are on chip while an order runs: the most bytes alive at a time, and what is spilled if they do not
 fit."""
 
+from bisect import bisect_right
+
 from compiler.plan.order.graph import Order, OrderGraph, members
 
 NEVER = 1 << 60
@@ -100,7 +102,11 @@ class _Spilling:
         self._on_chip |= fixed
         parameters = self._graph.operators[number].param_bytes
         need = parameters + sum(self._sizes[tensor] for tensor in self._on_chip)
-        others = sorted(self._on_chip - fixed, key=lambda tensor: (self._next(tensor, position), self._sizes[tensor]))
+        others = list[int]()
+        if need > self._capacity:
+            others = sorted(
+                self._on_chip - fixed, key=lambda tensor: (self._next(tensor, position), self._sizes[tensor])
+            )
         while need > self._capacity and others:
             tensor = others.pop()
             need -= self._sizes[tensor]
@@ -118,4 +124,6 @@ class _Spilling:
         return 0 if again else self._sizes[tensor]
 
     def _next(self, tensor: int, position: int) -> int:
-        return next((use for use in self._uses[tensor] if use > position), NEVER)
+        uses = self._uses[tensor]
+        place = bisect_right(uses, position)
+        return uses[place] if place < len(uses) else NEVER

@@ -26,11 +26,14 @@ class RegionPrice:
         self._rules, self._numbers, self._graph = rules, numbers, graph
         self._known: dict[tuple[int, ...], tuple[float, tuple[Place, ...]]] = {}
         self._bounds: dict[tuple[int, ...], float] = {}
+        self._orders: dict[Order, float] = {}
         self._knowledge = RegionKnowledge()
 
     def __call__(self, order: Order) -> float:
-        spilled = sum(spills(self._graph, order, threshold(self._rules.lv2_bytes)))
-        return self.cut(order)[0] + moved(spilled, self._rules.params)
+        if order not in self._orders:
+            spilled = sum(spills(self._graph, order, threshold(self._rules.lv2_bytes)))
+            self._orders[order] = self.cut(order)[0] + moved(spilled, self._rules.params)
+        return self._orders[order]
 
     def _possible(self, members: tuple[int, ...]) -> bool:
         return len(members) == 1 or (
@@ -88,6 +91,7 @@ class RegionPrice:
     def _forget(self) -> None:
         self._known.clear()
         self._bounds.clear()
+        self._orders.clear()
 
     def groups(self, order: Order) -> list[tuple[int, ...]]:
         """Return the layers of each region of ``order``, and those that stand alone, by their numbers."""
