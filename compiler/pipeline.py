@@ -50,6 +50,9 @@ from hw.image import Image
 #: DRAM words of one load of a prologue. A pause that is withdrawn repeats what has not landed of up to four of them;
 #: shorter ones cost ResNet-50 more than all its points do (256 words: 0.13 %, 1024 words: 0.02 %).
 _LONGEST_LOAD = 1024
+#: Of the price of the model's own order, what another must save by price to be taken without a look at its program.
+_SURE = 0.05
+_LARGE = 100  #: layers of a model from which on one order is compiled
 
 
 @contextmanager
@@ -100,7 +103,24 @@ def fill(plan: Plan, graph: ir.Graph, desk: Desk) -> tuple[Plan, tuple[OrderRepo
         steps = (new.without_orders() if own.jobs is None else replace(new, jobs=own.jobs) for own, new in pairs)
         return replace(found, steps=tuple(steps)), ()
     study, orders, reports = searched(plan, model)
-    return settle(plan, model, desk, study, orders).without_orders(), reports
+    return no_worse(plan, model, desk, study, orders).without_orders(), reports
+
+
+def no_worse(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: Orders) -> Plan:
+    """Return ``plan`` settled with ``orders``, or with the model's own where the others are not surely better by price,
+    and take no less as the jobs are scheduled: prices have errors, and a search ends where they are in its favour. Of
+    large models, and of placed ones, that are ``orders``. Raises :class:`compiler.ir.CompileError`."""
+    found, cycles = _settled(plan, model, desk, study, orders)
+    own = study.source
+    if orders == own or plan.options.placed or len(model.layers) > _LARGE:
+        return found
+    if study.price(orders) < (1 - _SURE) * study.price(own):
+        return found
+    try:
+        other, least = _settled(plan, model, desk, study.afresh(), own)
+    except ir.CompileError:  # a buffer fits in no other order
+        return found
+    return other if least <= cycles else found
 
 
 def planned(plan: Plan, model: LoweredModel, desk: Desk) -> PlannedLength:
@@ -153,6 +173,13 @@ def settle(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None = No
     """Return ``plan`` of ``model`` with places, tiles, and jobs with their orders. Steps are its own, or those of
     ``orders`` as ``study`` joins them, which learns what cannot be joined. Raises
     :class:`compiler.ir.CompileError`."""
+    return _settled(plan, model, desk, study, orders)[0]
+
+
+def _settled(
+    plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, orders: Orders
+) -> tuple[Plan, float]:  # fmt: skip
+    """Return likewise the plan, and the cycles of an inference as its jobs are scheduled."""
     while True:
         steps = study.joined(orders) if study else given_steps(model, plan)
         verify_layers(model.graph, flattened(steps))
@@ -164,10 +191,11 @@ def settle(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None = No
             raise PlanError(f"model {plan.model!r}: {refused[0].name!r} cannot be a region, or gains nothing by it")
         for step in refused:
             study.forbid(step)
-    return replace(
+    made = replace(
         plan, rewrites=model.rewrites, layers=layer_names(model.layers), memory=memory_plan(budget, placement),
         steps=step_plans(model.layers, steps, objects),
     )  # fmt: skip
+    return made, scheduled_cycles([job for one in objects for job in one.jobs], placement, budget, plan.params)
 
 
 def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:

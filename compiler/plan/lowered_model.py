@@ -6,7 +6,7 @@ from functools import partial
 
 from compiler import ir
 from compiler.plan.layers.fuse import fold_tables, fuse
-from compiler.plan.layers.heads import head_groups, with_head_groups
+from compiler.plan.layers.heads import head_groups, in_turn, with_head_groups
 from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.load_inputs import inputs_to_load, with_loads
 from compiler.plan.layers.lower import lower
@@ -30,6 +30,7 @@ class LoweredModel:
     params: SocParams
     options: Options
     rewrites: tuple[Rewrite, ...]
+    turns: Sequence[Sequence[str]] = ()  #: operators that run in this order, by their names
 
     @classmethod
     def of(
@@ -44,6 +45,7 @@ class LoweredModel:
             loads = [one for one in given if isinstance(one, InputLoad)]
         elif not options.observe:
             heads = head_groups(graph, params)
+        turns = in_turn(graph, heads)
         graph = with_head_groups(graph, heads) if heads else graph
         layers = lower(graph, params)
         verify_layers(graph, layers)
@@ -54,9 +56,9 @@ class LoweredModel:
         if loads:
             layers = with_loads(graph, layers, loads)
         if not options.placed:  # layers that wait for their reader save memory, and cost what could run side by side
-            layers = defer(graph, layers)
+            layers = defer(graph, layers, {name for turn in turns for name in turn})
         verify_layers(graph, layers)
-        return cls(graph, layers, params, options, (*heads, *loads))
+        return cls(graph, layers, params, options, (*heads, *loads), turns)
 
     def study(self) -> Study:
         """Return a study of the layers; of observed models, and of those that are shared without regions, they keep
@@ -69,4 +71,4 @@ class LoweredModel:
             return Study.of_runs(self.layers, partial(made, regions=options.regions))
         if options.observe or not options.regions:
             return Study(tuple(self.layers))
-        return Study.of(graph, self.layers, params, options.engines, lv2)
+        return Study.of(graph, self.layers, params, options.engines, lv2, self.turns)

@@ -38,12 +38,13 @@ class ImageCut:
 
 @dataclass(frozen=True)
 class HeadGroups:
-    """Turns the chain of operators that ends in the product ``operator`` into one for each group of heads. ``groups``:
-    the first head of each, and their number."""
+    """Turns the chain of operators that ends in the product ``operator`` into one for each group of heads, and of each
+    for as many ``stripes`` of the rows. ``groups``: the first head of each, and their number."""
 
     kind: ClassVar[str] = "heads"
     operator: str
     groups: tuple[tuple[int, int], ...]
+    stripes: int = 1
 
 
 @dataclass(frozen=True)

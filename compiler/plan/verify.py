@@ -13,7 +13,7 @@ from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, Plan, StepPlan
 from compiler.plan.plan_error import PlanError
-from compiler.plan.split.parts import can_be_cut
+from compiler.plan.split.parts import can_be_cut, can_end_cut
 from compiler.plan.structure import layer_names, structure_of
 
 
@@ -46,6 +46,7 @@ def _rewrites(graph: ir.Graph, plan: Plan) -> Iterator[str]:
     for each in plan.cuts:
         yield from _cut(graph, each)
     heads = {op.name: op.heads for op in graph.ops if isinstance(op, ir.Product)}
+    rows = {op.name: graph.tensors[op.output].shape[-2] for op in graph.ops if isinstance(op, ir.Product)}
     for one in given:
         if isinstance(one, HeadGroups) and one.operator in heads:
             ends = [first + count for first, count in one.groups]
@@ -53,6 +54,8 @@ def _rewrites(graph: ir.Graph, plan: Plan) -> Iterator[str]:
                 yield f"groups of {one.operator!r} are {one.groups}, and must cover its {heads[one.operator]} heads"
             if any(count < 1 for _, count in one.groups):
                 yield f"a group of {one.operator!r} has no head"
+            if not 1 <= one.stripes <= rows[one.operator]:
+                yield f"{one.operator!r} has {one.stripes} stripes, and must have 1 to {rows[one.operator]}"
 
 
 def _cut(graph: ir.Graph, one: ImageCut) -> Iterator[str]:
@@ -62,6 +65,9 @@ def _cut(graph: ir.Graph, one: ImageCut) -> Iterator[str]:
         return
     if odd := [op.name for op in run if not can_be_cut(graph, op)]:
         yield f"operator {odd[0]!r} cannot be cut along an image"
+        return
+    if not can_end_cut(run[-1]):
+        yield f"a cut ends with {run[-1].name!r}, and must end with an operator that computes something"
         return
     if one.dimension not in (HEIGHT, WIDTH):
         yield f"a cut is along {one.dimension.name}, and must be along height or width"

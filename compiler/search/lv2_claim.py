@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from compiler import ir
 from compiler.emission.objects.desk import Desk
-from compiler.pipeline import blank, lowered, planned_cycles, searched, settle
+from compiler.pipeline import blank, lowered, no_worse, planned_cycles, searched
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.options import ALL_LV2, RUN, Options
 from compiler.plan.order.report import OrderReport
@@ -127,11 +127,11 @@ class _Ordered:
     @property
     def price(self) -> float:
         """Return the cycles of the order, 0 if layers keep theirs; to settle it makes regions dearer that cannot be."""
-        return sum(run.price(order) for run, order in zip(self.study.runs, self.orders, strict=True))
+        return self.study.price(self.orders)
 
     def settled(self, desk: Desk) -> tuple[Plan, float]:
         """Return the complete plan, and what its jobs take as they are scheduled."""
-        plan = settle(self.plan, self.model, desk, self.study, self.orders).without_orders()
+        plan = no_worse(self.plan, self.model, desk, self.study, self.orders).without_orders()
         return plan, planned_cycles(plan, self.model, desk)
 
 

@@ -8,6 +8,7 @@ from .body_bound import (
 from .bound import Bounds as Bounds, set_bounds as set_bounds, worst_intervals as worst_intervals
 from .dram import (
     WorstDram as WorstDram,
+    load_cycles as load_cycles,
     moved as moved,
     prologue_cycles as prologue_cycles,
     tile_load_cycles as tile_load_cycles,

@@ -12,6 +12,8 @@ def origin(graph: ir.Graph, name: str, axis: int, first: int) -> Origin | None:
     shape = graph.tensors[name].shape
     if axis % len(shape) == len(shape) - 1:
         return (0, 0, first)
+    if len(shape) == 2:
+        return (0, first, 0)  # rows of one matrix
     if len(shape) not in (3, 4) or shape[0] != 1 or axis % len(shape) == 0:
         return None
     return (0, first, 0) if axis % len(shape) == len(shape) - 2 else (first, 0, 0)

@@ -1,7 +1,7 @@
 """Order of layers: a layer whose result is not needed yet waits, where that takes less memory."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate
 
 from compiler import ir
@@ -9,12 +9,13 @@ from compiler.plan.layers.flow import layer_flow
 from compiler.plan.layers.layer import HostLayer, Layer
 
 
-def defer(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
-    """``layers`` with some moved to just before the first reader of their result, as the shortcut of a residual block.
+def defer(graph: ir.Graph, layers: list[Layer], kept: Collection[str] = ()) -> list[Layer]:
+    """``layers`` with some moved to just before the first reader of their result, as the shortcut of a residual block;
+    those of the operators ``kept`` stay.
 
     A move is kept if it lowers the most bytes alive at a time, or their sum over the layers it passes.
     """
-    return _Deferring(graph, layers).run()
+    return _Deferring(graph, layers).run(kept)
 
 
 class _Deferring:
@@ -33,13 +34,14 @@ class _Deferring:
             for name in {self._roots[name] for name in layer.inputs}:
                 self._readers[name].append(layer)
 
-    def run(self) -> list[Layer]:
+    def run(self, kept: Collection[str]) -> list[Layer]:
         """See :func:`defer`."""
         for layer in reversed(list(self._ordered)):
             here = self._place[layer]
             there = min((self._place[reader] for reader in self._flow.successors(layer)), default=here + 1) - 1
             passed = self._ordered[here + 1 : there + 1]
-            if not passed or any(isinstance(other, HostLayer) for other in (layer, *passed)):
+            fixed = layer.op.name in kept or any(isinstance(other, HostLayer) for other in (layer, *passed))
+            if not passed or fixed:
                 continue
             readers = self._ordered[there + 1 : there + 2]
             before = self._alive(here, [layer, *passed, *readers])

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from compiler.plan.layers.layer import ConvLayer, HostLayer, Layer, LoadLayer, ProductLayer, WindowLayer
+from compiler import ir
+from compiler.plan.layers.layer import (
+    ConvLayer,
+    HostLayer,
+    Layer,
+    LoadLayer,
+    ProductLayer,
+    SoftmaxLayer,
+    WindowLayer,
+)
 from compiler.plan.layers.region_share import Share, region_shares
 from compiler.plan.plan import Place
 from compiler.plan.regions.region_places import parts_of, place_parts
@@ -39,6 +48,7 @@ class RegionRules:
     window: int  #: bytes of weights that a job may have
     params: SocParams
     longest: float  #: cycles of MAC or VEC of a region: schedulers and pauses between jobs want more than one
+    at_once: frozenset[int] = frozenset()  #: layers of rows of which an engine has one tile: it waits for all it reads
     one_of_several: bool = False  #: whether a region runs on one engine beside others, as in placed models
     _parts: dict[tuple[int, ...], PartWork] = field(default_factory=dict, compare=False, repr=False)
     _allowed: dict[tuple[int, ...], bool] = field(default_factory=dict, compare=False, repr=False)
@@ -120,6 +130,7 @@ class RegionRules:
             reads = tuple(i for maker, i in at.items() if i < at[number] and number in self.readers[maker])
             layer = self.layers[number]
             around = int(isinstance(layer, ConvLayer | WindowLayer) and max(layer.kernel) > 1)
+            around = _ALL_TILES if number in self.at_once else around
             mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
             found.append(RegionMember((ld1, mac, vec, st1), reads, around))
         return side_by_side_cycles(found) if found else 0.0
@@ -202,6 +213,29 @@ class RegionRules:
         weights = [0] * self.engines
         weights[engine] = sum(self.alone[number].weight_bytes for number in members)
         return PartWay({number: (engine, self.alone[number].busy) for number in members}, weights)
+
+
+def rows_at_once(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> bool:
+    """Return whether each of ``engines`` computes its rows of ``layer``, a function of rows of matrices, as one
+    tile."""
+    if not isinstance(layer, ProductLayer | SoftmaxLayer):
+        return False
+    images, _, rows, _ = graph.tensors[layer.output].nhwc
+    matrices = images * (layer.heads if isinstance(layer, ProductLayer) and layer.joined[2] else 1)
+    return matrices * rows <= engines * (params.lv0_acc_rows // 2)
+
+
+def region_bytes(graph: ir.Graph, layer: Layer, roots: Mapping[str, str]) -> dict[str, int]:
+    """By tensor the bytes that ``layer`` reads and writes. Of heads side by side, those that take part; weights of a
+    softmax take the place of its scores."""
+    names = layer.inputs if isinstance(layer, SoftmaxLayer) else (*layer.inputs, *layer.outputs)
+    found = {roots[name]: graph.tensors[roots[name]].size for name in names}
+    if isinstance(layer, ProductLayer) and layer.heads < layer.all_heads:
+        for name, joined in zip(layer.inputs, layer.joined, strict=False):
+            if joined:
+                size = found.pop(roots[name]) * layer.heads // layer.all_heads
+                found[f"{roots[name]}, heads from {layer.first}"] = size
+    return found
 
 
 def _keeps_arrays_busy(layer: Layer) -> bool:

@@ -29,7 +29,7 @@ from compiler.plan.order.search import SearchLimits
 from compiler.plan.order.subgraphs import subgraphs
 from compiler.plan.regions.region_beam import QUICK, BeamWidth, RegionBeam
 from compiler.plan.regions.region_price import MOST, RegionPrice
-from compiler.plan.regions.region_rules import RegionRules
+from compiler.plan.regions.region_rules import RegionRules, region_bytes, rows_at_once
 from compiler.plan.regions.units import LD1, MAC, ST1, VEC, LayerTimes, layer_times
 from hw.contract.params import SocParams
 
@@ -54,7 +54,8 @@ class RunStudy:
 
     @classmethod
     def of(
-        cls, graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int, *, beside: int = 1
+        cls, graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int, *, beside: int = 1,
+        turns: Sequence[Sequence[str]] = (),
     ) -> "RunStudy":  # fmt: skip
         """Return a study of the layers ``run``, which ``engines`` share and which may use ``lv2_bytes`` of LV2;
         ``beside``: of so many regions that may run at the same time."""
@@ -70,14 +71,13 @@ class RunStudy:
                 for i, layer in enumerate(run)
                 if isinstance(layer, ConvLayer) and {roots[name] for name in layer.inputs} & inputs
             ),
-            [
-                {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)}
-                for layer in run
-            ],
+            [region_bytes(graph, layer, roots) for layer in run],
             lv2_bytes, int(_TENSORS * lv2_bytes) // beside, lv2_bytes // 8 // engines // beside, params,
-            _PART * sum(float(one.busy.max()) for one in times), one_of_several=beside > 1,
+            _PART * sum(float(one.busy.max()) for one in times),
+            frozenset(i for i, layer in enumerate(run) if rows_at_once(graph, layer, params, engines)),
+            one_of_several=beside > 1,
         )  # fmt: skip
-        return cls(graph, run, _order_graph(graph, run, times, flow), rules)
+        return cls(graph, run, _order_graph(graph, run, times, flow, turns), rules)
 
     def afresh(self) -> "RunStudy":
         """Return a study of the same layers that has learned nothing."""
@@ -125,11 +125,13 @@ class Study:
 
     @classmethod
     def of(
-        cls, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int = 0
+        cls, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int = 0,
+        turns: Sequence[Sequence[str]] = (),
     ) -> "Study":  # fmt: skip
-        """Return a study of ``layers``, which ``engines`` share and which may use ``lv2_bytes`` of LV2 (0: all)."""
+        """Return a study of ``layers``, which ``engines`` share and which may use ``lv2_bytes`` of LV2 (0: all);
+        ``turns``: names of operators that run in this order."""
         lv2 = lv2_bytes or params.lv2_bytes
-        return cls.of_runs(layers, lambda run: RunStudy.of(graph, run, params, engines, lv2))
+        return cls.of_runs(layers, lambda run: RunStudy.of(graph, run, params, engines, lv2, turns=turns))
 
     @classmethod
     def of_runs(cls, layers: Sequence[Layer], made: Callable[[list[Layer]], RunStudy]) -> "Study":
@@ -144,6 +146,15 @@ class Study:
     def runs(self) -> list[RunStudy]:
         """Return the studies of layers between two on the CPU."""
         return [part for part in self.parts if isinstance(part, RunStudy)]
+
+    @property
+    def source(self) -> Orders:
+        """Return the orders of the model."""
+        return tuple(run.operators.source for run in self.runs)
+
+    def price(self, orders: Orders) -> float:
+        """Return the cycles of ``orders`` by price."""
+        return sum(run.price(order) for run, order in zip(self.runs, orders, strict=True))
 
     def afresh(self) -> "Study":
         """Return a study of the same layers that has learned nothing."""
@@ -208,7 +219,8 @@ def _grown(
 
 
 def _order_graph(
-    graph: ir.Graph, run: Sequence[Layer], times: Sequence[LayerTimes], flow: nx.DiGraph
+    graph: ir.Graph, run: Sequence[Layer], times: Sequence[LayerTimes], flow: nx.DiGraph,
+    turns: Sequence[Sequence[str]],
 ) -> OrderGraph:  # fmt: skip
     number = {layer: i for i, layer in enumerate(run)}
     outside = {port.tensor for port in graph.outputs}
@@ -221,5 +233,8 @@ def _order_graph(
         )
         for i, (layer, one) in enumerate(zip(run, times, strict=True))
     )  # fmt: skip
-    edges = frozenset((number[a], number[b]) for a, b in flow.edges if a in number and b in number)
-    return OrderGraph(graph.name, nodes, edges, kept=kept)
+    edges = {(number[a], number[b]) for a, b in flow.edges if a in number and b in number}
+    named = {layer.op.name: i for i, layer in enumerate(run)}
+    for turn in turns:
+        edges |= set(itertools.pairwise(named[name] for name in turn if name in named))
+    return OrderGraph(graph.name, nodes, frozenset(edges), kept=kept)

@@ -16,12 +16,12 @@ from compiler.plan.options import Options
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.engine_cuts import cuts_for_engines
 from compiler.plan.split.estimate import OperatorWork, RunEstimate, Sizes, operator_work
-from compiler.plan.split.parts import cut, with_cuts
+from compiler.plan.split.parts import can_end_cut, cut, with_cuts
 from compiler.plan.split.price import placed_cycles
 from compiler.plan.split.runs import RunSegment, long_side, segments
 from hw.contract.params import SocParams
 
-_WORTH = 0.98  #: of the cycles of the whole graph, what it may take with its cuts: prices are not exact
+_WORTH = 0.99  #: of the cycles of the whole graph, what it may take with its cuts: prices are not exact
 _LONGEST = 12  #: segments that are cut together
 _MOST = 32  #: parts
 _TIGHT = (1.0, 0.8)  #: of the memory for tensors, what is taken to be there: not all buffers can be packed
@@ -103,6 +103,7 @@ class _Chain:
         come in and go out are on chip, cycles, and the cut."""
         segments = self._chain[begin:end]
         cut_them = any(self._tight[begin:end]) and all(segment.cuttable for segment in segments)
+        cut_them = cut_them and can_end_cut(segments[-1].ops[-1])
         if end - begin > 1 and not cut_them:
             return
         estimate = self._estimate(begin, end)

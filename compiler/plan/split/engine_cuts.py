@@ -24,7 +24,7 @@ from compiler.plan.order.dimensions import Dimension, even_pieces
 from compiler.plan.plan import ImageCut
 from compiler.plan.regions.queue_schedule import QueuedStep, by_critical_path, makespan
 from compiler.plan.regions.units import layer_times
-from compiler.plan.split.parts import can_be_cut, cut, needed_boxes, whole_box, with_cuts
+from compiler.plan.split.parts import can_be_cut, can_end_cut, cut, needed_boxes, whole_box, with_cuts
 from compiler.plan.split.price import queued_cycles
 from compiler.plan.split.runs import RunSegment, long_side, segments
 from hw.contract.params import SocParams
@@ -140,7 +140,8 @@ class _Chain:
         result = run[-1].output
         side = long_side(self._graph, result)
         whole = whole_box(self._graph, result)
-        if whole[side][1] < self._engines or not any(self._work[op.name].busy.any() for op in run):
+        busy = any(self._work[op.name].busy.any() for op in run)
+        if whole[side][1] < self._engines or not busy or not can_end_cut(run[-1]):
             return _Way(math.inf)
         cycles = [self._part(run, side, bounds) for bounds in even_pieces(whole[side][1], self._engines)]
         return _Way(max(cycles), (ImageCut(frozenset(op.name for op in run), side, self._engines),))

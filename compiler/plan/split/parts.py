@@ -24,22 +24,32 @@ from compiler.plan.order.dimensions import (
 )
 from compiler.plan.plan import ImageCut
 
-_AXES = {HEIGHT: 1, WIDTH: 2}  #: of a tensor (N, H, W, C)
+_BEHIND = {HEIGHT: 3, WIDTH: 2}  #: axes of a tensor from this one on
 _KINDS: dict[type[ir.Operation], str] = {
     ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
+    ir.LayerNorm: "elementwise", ir.Reshape: "elementwise",
 }  # fmt: skip
 
 
 def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
-    """Return whether ``op`` makes one image of images and can be cut along height and width."""
+    """Return whether ``op`` makes one image of images and can be cut along height and width. A matrix is an image with
+    one row, whose pixels are the rows of the matrix; a reshape from one form of it to another makes nothing."""
     if type(op) not in _KINDS:
         return False
     tensors = [graph.tensors[name] for name in (*op.inputs, op.output)]
-    if any(len(tensor.shape) != 4 or tensor.shape[0] != 1 for tensor in tensors):
+    if any(not 2 <= len(tensor.shape) <= 4 or tensor.nhwc[0] != 1 for tensor in tensors):
         return False
-    if any(tensor.data is not None and max(tensor.shape[1:3]) > 1 for tensor in tensors):
+    if any(tensor.data is not None and max(tensor.nhwc[1:3]) > 1 for tensor in tensors):
         return False
-    return not isinstance(op, ir.Concat) or op.axis % 4 == 3
+    if isinstance(op, ir.Reshape):
+        x, y = tensors
+        return (x.nhwc, x.dtype, x.scale, x.zero_point) == (y.nhwc, y.dtype, y.scale, y.zero_point)
+    return not isinstance(op, ir.Concat) or op.axis % len(tensors[0].shape) == len(tensors[0].shape) - 1
+
+
+def can_end_cut(op: ir.Operation) -> bool:
+    """Return whether the parts of ``op``, which can be cut, are tensors of their own: those of a reshape are not."""
+    return not isinstance(op, ir.Reshape)
 
 
 def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
@@ -56,7 +66,8 @@ def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
             return None
         made += part.ops
         parts.append(part.ops[-1].output)
-    joined = ir.Concat(f"{last.name}/joined", parts, last.output, axis=_AXES[wanted.dimension])
+    axis = len(graph.tensors[last.output].shape) - _BEHIND[wanted.dimension]
+    joined = ir.Concat(f"{last.name}/joined", parts, last.output, axis=axis)
     place = graph.ops.index(last)
     ahead, behind = ([op for op in ops if op not in run] for ops in (graph.ops[:place], graph.ops[place:]))
     split.ops = [*ahead, *made, joined, *behind]
@@ -131,6 +142,9 @@ class _Part:
         box = self._boxes[op.output]
         needs = [_need(self._graph, op, number, box, self._dimension) for number in range(len(op.inputs))]
         inputs = [self._operand(name, need) for name, need in zip(op.inputs, needs, strict=True)]
+        if isinstance(op, ir.Reshape):
+            self._names[op.output, box] = inputs[0]
+            return
         changed: dict[str, Any] = {"name": op.name + self._suffix, "inputs": inputs}
         if isinstance(op, ir.Conv | ir.Pool):
             changed["pads"] = self._pads(op, box, needs[0])
@@ -143,7 +157,7 @@ class _Part:
 
     def _pads(self, op: ir.Conv | ir.Pool, box: Box4, need: Box4) -> tuple[int, ...]:
         """Return the padding around ``need`` of the input, for ``box`` of the result."""
-        window, axis, pads = _window(op), _AXES[self._dimension] - 1, list(op.pads)
+        window, axis, pads = _window(op), self._dimension - HEIGHT, list(op.pads)
         first, end = box[self._dimension]
         low, high = need[self._dimension]
         begins = first * window.strides[axis] - window.pads[axis]
@@ -157,22 +171,23 @@ class _Part:
         if (name, need) not in self._names and need == held:
             return name
         if (name, need) not in self._names:
-            axis, (first, _) = self._dimension, need[self._dimension]
-            source = self._names.get((name, held), name)
-            target = self._tensor(name, need)
-            start = first - held[axis][0]
-            self.ops.append(ir.Slice(target, [source], target, axis=_AXES[axis], first=start))
+            source, start = self._names.get((name, held), name), need[self._dimension][0] - held[self._dimension][0]
+            shape = self._graph.tensors[source].shape
+            target, axis = self._tensor(name, need, shape), len(shape) - _BEHIND[self._dimension]
+            self.ops.append(ir.Slice(target, [source], target, axis=axis, first=start))
         return self._names[name, need]
 
-    def _tensor(self, name: str, box: Box4) -> str:
-        """Return a tensor for ``box`` of ``name``."""
+    def _tensor(self, name: str, box: Box4, like: Sequence[int] = ()) -> str:
+        """Return a tensor for ``box`` of ``name``, with as many axes as the shape ``like`` has, or as that has."""
         whole, (first, end) = self._graph.tensors[name], box[self._dimension]
         new = f"{name}{self._suffix}" if name in self._boxes else f"{name}/{first}to{end}{self._suffix}"
         if self._boxes.get(name, box) != box:
             new = f"{new}/{first}to{end}"
         while new in self._graph.tensors:  # another cut reads the same rows
             new += "/again"
-        shape = (1, *(stop - start for start, stop in (box[HEIGHT], box[WIDTH])), whole.shape[3])
+        height, width = (stop - start for start, stop in (box[HEIGHT], box[WIDTH]))
+        lead = ((1, height) if len(like or whole.shape) == 4 else (1,))[: len(like or whole.shape) - 2]
+        shape = (*lead, width, whole.shape[-1])
         self._graph.tensors[new] = replace(whole, name=new, shape=shape, onnx_name="", view=(), perm=())
         self._names[name, box] = new
         return new

@@ -24,7 +24,7 @@ from compiler.plan.tiling.conv_tiling import (
 from compiler.plan.work import staged_together, tiled_conv
 from hw.contract.isa import INSN_BYTES, TABLE_BYTES
 from hw.contract.params import SocParams
-from sim.cost import SHORT_RUN, UNIT_START, moved, overlapped, tile_load_cycles, work_cycles
+from sim.cost import SHORT_RUN, UNIT_START, load_cycles, moved, overlapped, tile_load_cycles, work_cycles
 
 
 def best_tiling(layer: ConvLayer, context: TilingContext, params: SocParams) -> ConvTiling:
@@ -239,8 +239,10 @@ def estimate(
         loads = _own_loads(layer, context, params, tiling, g, work.share * work.tiles * chunks)
         dram += loads * context.engines
     elif context.in_dram:
-        load = moved(work.share * g.lv1_bytes, params, 1)
-        dram += (work.passes if pixels_outer else channel_tiles) * work.tiles * chunks * load
+        short = tiling.chunk_channels < max(tile.channels for tile in layer.tiles)  # the rest of a pixel lies between
+        runs = load_cycles(g.in_rows * g.in_cols, tiling.chunk_channels, params) if short else 0.0
+        load = moved(0, params, 1) + work.share * max(runs, moved(g.lv1_bytes, params))
+        dram += acts1 * load * context.engines  # which share DRAM
     instructions = work.steps + acts0 + acts1 + weights0 + weights1 / tiling.group + 2 * channel_tiles * work.tiles
     fetch = moved(instructions * INSN_BYTES, params)
     # Results of a single channel tile go to DRAM in short runs, each a burst of its own.

@@ -5,7 +5,7 @@ import pytest
 
 from compiler import ir, reference
 from compiler.pipeline import build
-from compiler.plan.layers.heads import head_groups, with_head_groups
+from compiler.plan.layers.heads import head_groups, in_turn, with_head_groups
 from compiler.plan.options import Options
 from hw.contract.params import SocParams, preset
 from hw.image.image import Image
@@ -56,6 +56,39 @@ def test_groups_keep_scores_small():
     values = random_inputs(graph, 2)
     for name, value in reference.run(graph, values).items():
         assert np.array_equal(reference.run(split, values)[name], value)
+
+
+@pytest.mark.parametrize(
+    ("length", "keys", "mask"), [(150, 0, False), pytest.param(90, 300, True, marks=pytest.mark.slow)]
+)
+def test_rows_of_a_long_head_are_cut_into_stripes(length, keys, mask):
+    """Scores of a stripe stay small; the same bytes, and a program that runs."""
+    graph = attention(length=length, keys=keys, heads=2, width=8, mask=mask)
+    groups = head_groups(graph, TINY)
+    split = with_head_groups(graph, groups)
+    scores = [split.tensors[op.output].size for op in split.ops if isinstance(op, ir.Softmax)]
+    assert groups[0].stripes > 1 and len(scores) == 2 * groups[0].stripes
+    assert max(scores) <= TINY.lv2_bytes // 6
+    values = random_inputs(graph, 2)
+    for name, value in reference.run(graph, values).items():
+        assert np.array_equal(reference.run(split, values)[name], value)
+    check(graph, TINY)
+
+
+def test_stripes_run_in_turn():
+    """Scores of a stripe are made before those ahead are used up, and no more than two are held."""
+    graph = attention(length=150, heads=2, width=8)
+    _, plan = build(graph, TINY, jobs=1)
+    assert plan.steps is not None
+    order = [name for step in plan.steps for name in step.layers if "/rows" in name]
+    (turn,) = in_turn(graph, head_groups(graph, TINY))
+    assert [name for name in order if name in turn] == [name for name in turn if name in order]
+    held, most = set[str](), 0
+    for name in turn:
+        kind, _, stripe = name.partition("/")
+        held ^= {stripe} if kind in (turn[0].partition("/")[0], turn[-1].partition("/")[0]) else set()
+        most = max(most, len(held))
+    assert most == 2 and not held
 
 
 def test_scores_that_are_read_elsewhere_stay_whole():

@@ -1,15 +1,17 @@
 """Runs of operators in parts: the same bytes, the same multiplications, and programs that run."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from compiler import ir, reference
 from compiler.plan.layers.lower import lower
+from compiler.plan.layers.origin import is_in_place
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import ImageCut
-from compiler.plan.split.parts import can_be_cut, cut, with_cuts
+from compiler.plan.split.parts import can_be_cut, can_end_cut, cut, with_cuts
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder, check, random_inputs
 from tests.support.split_graphs import PADS, random_run
@@ -69,6 +71,48 @@ def test_multiplications_are_counted_once():
     assert macs[0] == macs[1]
     rows = [split.tensors[f"{make.graph.ops[0].output}/part{part}"].shape[1] for part in range(3)]
     assert rows == [9, 11, 8]  # two rows more at each seam
+
+
+def matrices(rows: int) -> ir.Graph:
+    """A normalisation, two products with constants and a sum of rows, with reshapes in between."""
+    make = GraphBuilder(4)
+
+    def reshaped(x: str, *shape: int) -> str:
+        y = make.reshape(x, shape)
+        tensors = make.graph.tensors
+        tensors[y] = replace(tensors[y], scale=tensors[x].scale, zero_point=tensors[x].zero_point)
+        return y
+
+    x = make.input((1, rows, 24))
+    y = make.conv(reshaped(make.layer_norm(x), rows, 24), 40, (1, 1))
+    y = reshaped(reshaped(make.table(y), 1, rows, 40), rows, 40)
+    make.output(make.eltwise("add", x, reshaped(make.conv(y, 24, (1, 1)), 1, rows, 24)))
+    return make.graph
+
+
+@pytest.mark.parametrize("pieces", [2, 3])
+def test_rows_of_matrices_are_pixels(pieces):
+    graph = matrices(37)
+    assert all(can_be_cut(graph, op) for op in graph.ops) and not can_end_cut(graph.ops[1])
+    split = cut(graph, ImageCut(frozenset(op.name for op in graph.ops), WIDTH, pieces))
+    assert split is not None and not any(isinstance(op, ir.Reshape) for op in split.ops)
+    inputs = random_inputs(graph, 5)
+    for name, value in reference.run(graph, inputs).items():
+        np.testing.assert_array_equal(reference.run(split, inputs)[name], value)
+    assert all(is_in_place(split, op) for op in split.ops if isinstance(op, ir.Slice | ir.Concat))
+    check(split, BASE, engines=BASE.engines)
+
+
+def test_a_reshape_that_mixes_rows_stays_whole():
+    make = GraphBuilder(4)
+    make.output(make.table(make.reshape(make.table(make.input((1, 6, 8))), (1, 12, 4))))
+    assert [can_be_cut(make.graph, op) for op in make.graph.ops] == [True, False, True]
+
+
+def test_a_reshape_to_another_quantisation_stays_whole():
+    graph = matrices(6)
+    graph.tensors[graph.ops[1].output] = replace(graph.tensors[graph.ops[1].output], zero_point=1)
+    assert not can_be_cut(graph, graph.ops[1])
 
 
 def test_a_pool_of_padding_alone_stays_whole():
