@@ -15,6 +15,7 @@ from compiler.frontend.ops import (
     conv,
     eltwise,
     expand,
+    gathers,
     host,
     masks,
     matmul,
@@ -142,8 +143,15 @@ OPERATOR_FORMS = (
         (slices.slice_,), "any axes, steps forwards", "the same; with steps copies", (ir.Slice,)
     ),
     OperatorForms(
-        (slices.gather,), "constant indices",
+        (gathers.gather, gathers.gather_nd), "constant indices; of GatherND without batch_dims",
         "the same; several indices in few stretches are slices and a concatenation", (ir.Slice, ir.Concat),
+    ),
+    OperatorForms(
+        (gathers.gather, gathers.gather_nd, gathers.gather_elements),
+        "a constant table with one scale; indices that are an input of the model or that the CPU computes of one: "
+        "negative ones count from the end, and others out of range end the inference with an error",
+        "a step of the CPU, without being allowed, whose result goes on in 8 bits", (),
+        types=f"{_STORED}; indices int32, int64",
     ),
     OperatorForms((expand.expand, expand.tile), "constants", "copies", (ir.Repeat,)),
     OperatorForms(
