@@ -30,6 +30,7 @@ from compiler.frontend.ops import (
     rows,
     slices,
     slopes,
+    sums,
     transposed,
 )
 from compiler.ir.graph import EIGHT_BIT
@@ -118,7 +119,12 @@ OPERATOR_FORMS = (
     OperatorForms(
         (eltwise.binary,), "any number of tensors", "vector unit, two at a time", (ir.Eltwise,), only=("Min", "Max")
     ),
-    OperatorForms((eltwise.binary,), "one tensor or two", "as Add", (ir.Eltwise,), only=("Sum",)),
+    OperatorForms(
+        (sums.sum_,),
+        "up to 32 tensors of one shape, whose steps are not much coarser than the result's; of two as Add does",
+        "a depthwise convolution over the tensors one above the other; half-way cases, in which both may differ by "
+        "one, are those within 1/64 of a step", (ir.Blend, ir.Table, ir.Concat),
+    ),
     OperatorForms(
         (pointwise.extended, pointwise.clamp, quantise.qlinear_unary),
         "of one tensor and single constants, also several in a row",

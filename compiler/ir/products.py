@@ -92,9 +92,15 @@ class Conv(Operation):
 @dataclass
 class Blend(Conv):
     """Convolution that computes weighted means of pixels, or copies channels: what a model resizes with. Its MACs are
-    work of the arrays, but not of the model."""
+    work of the arrays, but not of the model. ``halves``: of one of its sum, by which operands that were requantised may
+    be off."""
 
+    halves: int = 0
     counts: ClassVar[bool] = False
+
+    def constants_error(self, output: Tensor) -> npt.NDArray[np.float64]:
+        """Return what those halves are worth."""
+        return super().constants_error(output) + self.halves / 2 * self._worth(output)
 
 
 @dataclass
