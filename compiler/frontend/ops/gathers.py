@@ -41,7 +41,7 @@ def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         params = draft.quantisation(quant.tensor)
         quant = repeats.chosen(draft, node.output[0], node.name, quant, axis, [first, *others])
         return [slices.as_given(draft, node, value, dataclasses.replace(quant, shape=shape), params)]
-    return [slices.SlicedTensor(draft, node, value).part([slices.Stretch(axis, first, 1)], shape, 0)]
+    return [slices.SlicedTensor(draft, node, value).part([slices.AxisSlice(axis, first, 1)], shape, 0)]
 
 
 @operator("GatherND")

@@ -17,7 +17,7 @@ from compiler.ir import Slice
 
 
 @dataclass(frozen=True)
-class Stretch:
+class AxisSlice:
     """``count`` indices of an ONNX axis, ``step`` apart, from ``first`` on."""
 
     axis: int
@@ -37,7 +37,7 @@ def slice_(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         first, end, _ = slice(start, end).indices(shape[axis])
         if end <= first:
             raise Unsupported(f"an empty stretch {first} to {end} of {shape[axis]}")
-        stretch = Stretch(axis, first, -(-(end - first) // step), step)
+        stretch = AxisSlice(axis, first, -(-(end - first) // step), step)
         if stretch.count < shape[axis]:
             wanted.append(stretch)
         shape[axis] = stretch.count
@@ -66,7 +66,7 @@ def split(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     whole, first, parts = SlicedTensor(draft, node, value), 0, list[Value]()
     for index, size in enumerate(sizes):
         shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
-        parts.append(whole.part([Stretch(axis, first, size)] if len(sizes) > 1 else [], shape, index))
+        parts.append(whole.part([AxisSlice(axis, first, size)] if len(sizes) > 1 else [], shape, index))
         first += size
     return parts
 
@@ -121,7 +121,7 @@ class SlicedTensor:
         self._layout = own_axes(self._quant) or common_layout(self._quant.shape, [self._quant])
         self._source = draft.relayout(self._quant, self._layout)
 
-    def part(self, stretches: Sequence[Stretch], shape: Shape, output: int) -> Real | Quant:
+    def part(self, stretches: Sequence[AxisSlice], shape: Shape, output: int) -> Real | Quant:
         """Return what ``stretches`` of its axes leave of it as output ``output`` of the node, a tensor of ``shape``."""
         draft, label, made = self._draft, self._node.output[output], self._quant
         params, view, source = draft.quantisation(self._source), list(self._quant.shape), self._source
