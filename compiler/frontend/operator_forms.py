@@ -95,7 +95,8 @@ OPERATOR_FORMS = (
         "by a constant, or of two computed matrices", "MAC arrays", (ir.Conv, ir.Product), types=_WEIGHTS,
     ),
     OperatorForms(
-        (pool.pool, pool.global_pool, pool.qlinear_pool), "one and two dimensions, no dilations, no indices",
+        (pool.pool, pool.global_pool, pool.qlinear_pool),
+        "one and two dimensions, any strides, pads and dilations, ceil_mode, count_include_pad; no indices",
         "maxima on the vector unit, averages as depthwise convolutions", (ir.Pool,),
     ),
     OperatorForms(

@@ -12,7 +12,7 @@ from compiler.frontend.ops import quantise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import requantise
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
-from compiler.ir import Conv
+from compiler.ir import Conv, spanned
 
 Pads = tuple[int, int, int, int]
 _INT32 = np.iinfo(np.int32)
@@ -30,12 +30,16 @@ class Window:
     pads: Pads
     dilations: tuple[int, int]
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return how many rows and columns it reaches over."""
+        return spanned(self.kernel, self.dilations)
+
     def output(self, size: tuple[int, int], ceil: bool = False) -> tuple[int, int]:
         """Height and width of the result."""
         sizes = []
         for axis in range(2):
-            span = (self.kernel[axis] - 1) * self.dilations[axis] + 1
-            room = size[axis] + self.pads[axis] + self.pads[axis + 2] - span
+            room = size[axis] + self.pads[axis] + self.pads[axis + 2] - self.span[axis]
             steps = -(-room // self.strides[axis]) if ceil else room // self.strides[axis]
             if ceil and steps * self.strides[axis] >= size[axis] + self.pads[axis]:
                 steps -= 1  # a window may not begin in the padding at the end
