@@ -128,7 +128,7 @@ OPERATOR_FORMS = (
     ),
     OperatorForms(
         (pointwise.extended, pointwise.clamp, quantise.qlinear_unary),
-        "of one tensor and single constants, also several in a row",
+        "of one tensor and single constants, also several in a row, with what chooses or moves elements between them",
         "one table; Relu and Clip behind other operators cost nothing", (ir.Table,),
     ),
     OperatorForms(
