@@ -48,6 +48,7 @@ class QuantisationRequest:
 class _Input:
     name: str
     shape: list[int]
+    dtype: str
 
 
 def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], None]) -> dict[str, Any]:
@@ -60,7 +61,8 @@ def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], No
     feeds = samples_of(data, ports, asked.samples)
     if not feeds:
         raise UsageError(f"{data}: no samples")
-    feeds = [{name: _floats(data, name, value) for name, value in feed.items()} for feed in feeds]
+    types = {port.name: port.dtype for port in ports}
+    feeds = [{name: _numbers(data, name, value, types[name]) for name, value in feed.items()} for feed in feeds]
     from compiler import quantise as quantiser  # loads onnxruntime's tools, which takes a second
 
     told(f"finding ranges on {len(feeds)} samples")
@@ -76,13 +78,19 @@ def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], No
     return {"samples": len(feeds), **_compared(proto, output, feeds, asked.sizes)}
 
 
-def _floats(path: Path, name: str, value: npt.NDArray) -> npt.NDArray[np.float32]:
-    """Return a sample as float32. Raises :class:`InputError` for what are no finite numbers."""
+def _numbers(path: Path, name: str, value: npt.NDArray, dtype: str) -> npt.NDArray:
+    """Return a sample as ``dtype``, or as float32 for an input that holds no integers. Raises :class:`InputError` for
+    what are no finite numbers, and for those that are no integers where the input holds such."""
     if value.dtype.kind not in "iufb":
         raise InputError(f"{path}: input {name!r} holds {value.dtype}, and numbers are wanted")
     if not np.isfinite(value).all():
         raise InputError(f"{path}: input {name!r} holds values that are no finite numbers, so it has no range")
-    return value.astype(np.float32)
+    if not np.issubdtype(np.dtype(dtype), np.integer):
+        return value.astype(np.float32)
+    made = value.astype(dtype)
+    if (made != value).any():
+        raise InputError(f"{path}: input {name!r} holds values that are no {dtype}, which the model takes")
+    return made
 
 
 def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input]]:
@@ -98,7 +106,7 @@ def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, li
         )
     if refused := recurrent_amid(source):
         raise UsageError(f"{path}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
-    return source.model, [_Input(name, list(sig.shape)) for name, sig in source.signatures.items()]
+    return source.model, [_Input(name, list(sig.shape), sig.dtype) for name, sig in source.signatures.items()]
 
 
 def _compared(proto: onnx.ModelProto, path: Path, feeds: list[dict], sizes: dict[str, int]) -> dict:

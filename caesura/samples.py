@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from caesura.index_limits import index_limit
 from hw.image import Image, PortInfo
 from sw.runtime import InputError
 
@@ -147,7 +148,8 @@ def _split(path: Path, name: str, shape: list[int], array: npt.NDArray) -> list[
 
 
 def random_samples(image: Image, count: int, seed: int) -> list[Sample]:
-    """Return ``count`` samples that spread over the range of each input's quantisation, the same for the same seed."""
+    """Return ``count`` samples that spread over the range of each input's quantisation, or over the rows of the table
+    that it holds indices of, the same for the same seed."""
     rng = np.random.default_rng(seed)
     return [{port.name: _random(image, port, rng) for port in image.meta.inputs} for _ in range(count)]
 
@@ -160,6 +162,8 @@ def _random(image: Image, port: PortInfo, rng: np.random.Generator) -> npt.NDArr
         return rng.uniform(low, high, port.shape).astype(port.dtype)
     if np.issubdtype(np.dtype(port.dtype), np.integer):
         limits = np.iinfo(port.dtype)
+        if limits.bits > 8 and (rows := index_limit(image, port.tensor)) is not None:
+            return rng.integers(0, rows, port.shape, dtype=port.dtype)
         return rng.integers(limits.min, limits.max, port.shape, dtype=port.dtype, endpoint=True)
     return rng.standard_normal(port.shape).astype(port.dtype)
 

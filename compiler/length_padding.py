@@ -124,8 +124,7 @@ class _Proof:
             last = count - 1 - before
         else:
             kernel = op.weights.shape[1:3] if isinstance(op, ir.Conv) else op.kernel
-            dilation = op.dilations[side - 1] if isinstance(op, ir.Conv) else 1
-            last = (count - 1) * op.strides[side - 1] - before + (kernel[side - 1] - 1) * dilation
+            last = (count - 1) * op.strides[side - 1] - before + (kernel[side - 1] - 1) * op.dilations[side - 1]
         if last >= have:
             raise _NotExact(
                 f"{where} reads {last - have + 1} beyond the end of the shorter input, where it has padding"

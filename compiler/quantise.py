@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
 import numpy.typing as npt
 import onnx
 import onnx.version_converter
@@ -15,7 +14,7 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 
 _OLDEST = 13  #: operator set
 
-Feed = Mapping[str, npt.NDArray[np.float32]]
+Feed = Mapping[str, npt.NDArray]
 
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -6,7 +6,8 @@ One rule says where the CPU takes a node over that the accelerator does not run:
   not stored in 8 bits any more, run on the CPU. There is nothing there that the accelerator could do in 8 bits.
 * Amid the network, between 8-bit tensors, a node is refused unless the CPU is allowed to take over (``fallback``): it
   would part the network, and each part would wait for the CPU. Only the operators that are registered as steps of the
-  CPU, Softmax where the accelerator has no form of it and LogSoftmax, run there without being allowed.
+  CPU run there without being allowed: Softmax where the accelerator has no form of it, LogSoftmax, and look-ups in
+  constant tables by indices that the CPU has, as those of embeddings.
 
 A model has neither head nor tail if it is not quantised with constant scales, or has no operator between 8-bit tensors:
 all of it would run on the CPU, which is not what somebody wants who compiles it for an accelerator.

@@ -15,6 +15,7 @@ from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
 from compiler.frontend.float_ends import ends_of
 from compiler.frontend.joined_permutes import merge_permutes
 from compiler.frontend.joined_tables import join_tables
+from compiler.frontend.moved_functions import moved_function
 from compiler.frontend.ops import host, move, written_norm
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
 from compiler.frontend.shuffles import deal_channels
@@ -82,7 +83,7 @@ class Importer:
                 return written_norm.continued(self.draft, node, inner)
             if handler is None:
                 raise Unsupported("no such operator on the accelerator")
-            return handler(self.draft, node)
+            return moved_function(self.draft, node, handler) or handler(self.draft, node)
         except Unsupported as error:
             if node.name in self.ends:
                 return host.fall_back(self.draft, node, self.ends[node.name])

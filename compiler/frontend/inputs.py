@@ -70,7 +70,7 @@ def transposed_axes(node: onnx.NodeProto, rank: int) -> Shape:
 
 def _declare_8bit(draft: Draft, name: str, signature: Signature) -> None:
     dtype = signature.dtype
-    scale, zero_point = _parameters(draft, name)
+    scale, zero_point = parameters(draft, name)
     layout = TensorLayout(signature.shape, _perm(draft, name, signature.shape))
     quant = draft.new_tensor(name, signature.shape, layout, Quantisation(np.float32(scale), zero_point, dtype))
     draft.graph.inputs.append(Port(name, dtype, signature.shape, quant.tensor, layout.perm, False))
@@ -87,8 +87,9 @@ def _only_quantised(draft: Draft, name: str) -> bool:
     return reader.op_type == "QuantizeLinear"
 
 
-def _parameters(draft: Draft, name: str) -> tuple[float, int]:
-    """Return the scale and zero point by the first reader that names them, behind nodes that do not change values."""
+def parameters(draft: Draft, name: str) -> tuple[float, int]:
+    """Return the scale and zero point of an 8-bit tensor by the first reader that names them, behind nodes that do not
+    change values."""
     todo = [name]
     while todo:
         name = todo.pop(0)

@@ -15,6 +15,7 @@ from compiler.frontend.ops import (
     conv,
     eltwise,
     expand,
+    gathers,
     host,
     masks,
     matmul,
@@ -29,6 +30,7 @@ from compiler.frontend.ops import (
     rows,
     slices,
     slopes,
+    sums,
     transposed,
 )
 from compiler.ir.graph import EIGHT_BIT
@@ -93,7 +95,8 @@ OPERATOR_FORMS = (
         "by a constant, or of two computed matrices", "MAC arrays", (ir.Conv, ir.Product), types=_WEIGHTS,
     ),
     OperatorForms(
-        (pool.pool, pool.global_pool, pool.qlinear_pool), "one and two dimensions, no dilations, no indices",
+        (pool.pool, pool.global_pool, pool.qlinear_pool),
+        "one and two dimensions, any strides, pads and dilations, ceil_mode, count_include_pad; no indices",
         "maxima on the vector unit, averages as depthwise convolutions", (ir.Pool,),
     ),
     OperatorForms(
@@ -117,10 +120,15 @@ OPERATOR_FORMS = (
     OperatorForms(
         (eltwise.binary,), "any number of tensors", "vector unit, two at a time", (ir.Eltwise,), only=("Min", "Max")
     ),
-    OperatorForms((eltwise.binary,), "one tensor or two", "as Add", (ir.Eltwise,), only=("Sum",)),
+    OperatorForms(
+        (sums.sum_,),
+        "up to 32 tensors of one shape, whose steps are not much coarser than the result's; of two as Add does",
+        "a depthwise convolution over the tensors one above the other; half-way cases, in which both may differ by "
+        "one, are those within 1/64 of a step", (ir.Blend, ir.Table, ir.Concat),
+    ),
     OperatorForms(
         (pointwise.extended, pointwise.clamp, quantise.qlinear_unary),
-        "of one tensor and single constants, also several in a row",
+        "of one tensor and single constants, also several in a row, with what chooses or moves elements between them",
         "one table; Relu and Clip behind other operators cost nothing", (ir.Table,),
     ),
     OperatorForms(
@@ -142,8 +150,15 @@ OPERATOR_FORMS = (
         (slices.slice_,), "any axes, steps forwards", "the same; with steps copies", (ir.Slice,)
     ),
     OperatorForms(
-        (slices.gather,), "constant indices",
+        (gathers.gather, gathers.gather_nd), "constant indices; of GatherND without batch_dims",
         "the same; several indices in few stretches are slices and a concatenation", (ir.Slice, ir.Concat),
+    ),
+    OperatorForms(
+        (gathers.gather, gathers.gather_nd, gathers.gather_elements),
+        "a constant table with one scale; indices that are an input of the model or that the CPU computes of one: "
+        "negative ones count from the end, and others out of range end the inference with an error",
+        "a step of the CPU, without being allowed, whose result goes on in 8 bits", (),
+        types=f"{_STORED}; indices int32, int64",
     ),
     OperatorForms((expand.expand, expand.tile), "constants", "copies", (ir.Repeat,)),
     OperatorForms(

@@ -2,7 +2,7 @@
 
 from compiler.ir.graph import CompileError, GoldenRule, Graph, Operation, Port, Requantisation, Tensor, TensorValue
 from compiler.ir.moves import Concat, Host, Pad, Permute, Repeat, Reshape, Shuffle, Slice
-from compiler.ir.products import Blend, Conv, Pool, Product
+from compiler.ir.products import Blend, Conv, Pool, Product, spanned
 from compiler.ir.vector import BINARY, Eltwise, LayerNorm, Slope, Softmax, Table
 
 __all__ = [
@@ -32,4 +32,5 @@ __all__ = [
     "Table",
     "Tensor",
     "TensorValue",
+    "spanned",
 ]  # fmt: skip

@@ -92,9 +92,15 @@ class Conv(Operation):
 @dataclass
 class Blend(Conv):
     """Convolution that computes weighted means of pixels, or copies channels: what a model resizes with. Its MACs are
-    work of the arrays, but not of the model."""
+    work of the arrays, but not of the model. ``halves``: of one of its sum, by which operands that were requantised may
+    be off."""
 
+    halves: int = 0
     counts: ClassVar[bool] = False
+
+    def constants_error(self, output: Tensor) -> npt.NDArray[np.float64]:
+        """Return what those halves are worth."""
+        return super().constants_error(output) + self.halves / 2 * self._worth(output)
 
 
 @dataclass
@@ -103,7 +109,7 @@ class Pool(Operation):
     valid pixels, requantised with ``requantise.scale`` (one value). ``avg``: the same with that scale / count, where
     count is the number of valid pixels, or the window size with ``count_include_pad``. The division is float32:
     ``float32(scale) / float32(count)``. ``bias`` (avg) is added to the sum once per counted pixel, so it is the same as
-    subtracting x_zp - bias instead of x_zp."""
+    subtracting x_zp - bias instead of x_zp. The pixels of a window lie ``dilations`` apart."""
 
     kind_: str
     kernel: Pair
@@ -112,18 +118,24 @@ class Pool(Operation):
     requantise: Requantisation
     count_include_pad: bool = False
     bias: int = 0
+    dilations: Pair = (1, 1)
+
+    @property
+    def span(self) -> Pair:
+        """Return how many rows and columns a window reaches over."""
+        return spanned(self.kernel, self.dilations)
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
         if self.kind_ not in ("max", "min", "avg", "sum"):
             yield f"kind {self.kind_!r}"
         if output.nhwc[3] != inputs[0].nhwc[3]:
             yield f"{output.nhwc[3]} channels, expected {inputs[0].nhwc[3]}"
-        if self.pads[0] >= self.kernel[0] or self.pads[1] >= self.kernel[1]:
+        if self.pads[0] >= self.span[0] or self.pads[1] >= self.span[1]:
             yield f"pads {self.pads} hold a whole window {self.kernel}"
         if self.bias and self.kind_ != "avg":
             yield f"a bias on {self.kind_}"
         yield from self.requantise.problems(output, 1)
-        yield from _windowed(inputs[0], output, self.kernel, self.strides, self.pads, (1, 1))
+        yield from _windowed(inputs[0], output, self.kernel, self.strides, self.pads, self.dilations)
 
     def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         x, size = inputs[0].centred, output.nhwc[1:3]
@@ -148,11 +160,12 @@ class Pool(Operation):
 
     def _windows(self, x: npt.NDArray, fill: float, size: Pair) -> list[npt.NDArray]:
         """Return the values under each kernel position for all of ``size`` output pixels."""
-        x, (kh, kw), (sh, sw) = _padded(x, self.pads, fill), self.kernel, self.strides
+        x, (sh, sw) = _padded(x, self.pads, fill), self.strides
+        rows, columns = (range(0, span, step) for span, step in zip(self.span, self.dilations, strict=True))
         return [
             x[:, i : i + (size[0] - 1) * sh + 1 : sh, j : j + (size[1] - 1) * sw + 1 : sw]
-            for i in range(kh)
-            for j in range(kw)
+            for i in rows
+            for j in columns
         ]
 
     def _counts(self, x: npt.NDArray, size: Pair) -> npt.NDArray[np.int64]:
@@ -219,6 +232,12 @@ class Product(Operation):
             split = split[:, :, self.first : self.first + self.heads].transpose(0, 2, 1, 3)
             centred = split.reshape(images * self.heads, 1, rows, columns // self.all_heads)
         return centred[:, 0].astype(np.float64)
+
+
+def spanned(kernel: Pair, dilations: Pair) -> Pair:
+    """Return how many rows and columns ``kernel`` reaches over, whose pixels lie ``dilations`` apart."""
+    rows, columns = ((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True))
+    return rows, columns
 
 
 def _padded(x: npt.NDArray, pads: Pads, fill: float) -> npt.NDArray:

@@ -82,14 +82,16 @@ class GraphBuilder:
         self.graph.ops.append(ir.Eltwise(y, [a, b], y, kind, how, ma, mb, bias))
         return y
 
-    def pool(self, kind: str, x: str, kernel, strides, pads=(0, 0, 0, 0), include: bool = False) -> str:
+    def pool(
+        self, kind: str, x: str, kernel, strides, pads=(0, 0, 0, 0), include: bool = False, dilations=(1, 1)
+    ) -> str:  # fmt: skip
         n, h, w, c = self.graph.tensors[x].nhwc
-        rows = (h + pads[0] + pads[2] - kernel[0]) // strides[0] + 1
-        cols = (w + pads[1] + pads[3] - kernel[1]) // strides[1] + 1
+        rows = (h + pads[0] + pads[2] - (kernel[0] - 1) * dilations[0] - 1) // strides[0] + 1
+        cols = (w + pads[1] + pads[3] - (kernel[1] - 1) * dilations[1] - 1) // strides[1] + 1
         y = self.tensor((n, rows, cols, c), self.graph.tensors[x].dtype)
         bias = int(self.rng.integers(-20, 20)) if kind == "avg" else 0
         how = self.requantise(y, 50)
-        self.graph.ops.append(ir.Pool(y, [x], y, kind, kernel, strides, pads, how, include, bias))
+        self.graph.ops.append(ir.Pool(y, [x], y, kind, kernel, strides, pads, how, include, bias, dilations))
         return y
 
     def product(

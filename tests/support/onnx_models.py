@@ -8,7 +8,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from sim.host import session
 
-_TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT}
+_TYPES = {
+    "int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT, "int32": TensorProto.INT32,
+    "int64": TensorProto.INT64,
+}  # fmt: skip
 
 
 class Net:

@@ -55,8 +55,9 @@ class WindowKernel(Kernel[PixelTiles]):
         together = _Loads(layer, y.view.shape, context).together(tile)
         build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point, bias=layer.bias)
         lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
+        (high, wide), (dh, dw) = layer.span, layer.dilations
         pitch = -(-channels // lanes) * lanes
-        in_size = ((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * pitch
+        in_size = ((rows - 1) * sh + high) * ((cols - 1) * sw + wide) * pitch
         ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
         out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * cols * pitch)
         depth = x.view.shape[3] if together else channels
@@ -81,7 +82,7 @@ class WindowKernel(Kernel[PixelTiles]):
                     fields = {
                         "op": layer.op_code, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": groups,
                         "k1": kh, "k0": kw, "a": fill.address + first * sh * row + group * lanes, "a_s2": sh * row,
-                        "a_s1": sw * line, "a_s0": lanes, "a_k1": row, "a_k0": line,
+                        "a_s1": sw * line, "a_s0": lanes, "a_k1": dh * row, "a_k0": dw * line,
                         "d": result.address + first * box.cols * line + group * lanes, "d_s2": box.cols * line,
                         "d_s1": line, "d_s0": lanes,
                     }  # fmt: skip
@@ -94,9 +95,9 @@ class WindowKernel(Kernel[PixelTiles]):
 
 def _window(layer: WindowLayer, box: PixelBox) -> PixelBox:
     """Return the input of ``box`` of the output."""
-    (kh, kw), (sh, sw), (top, left) = layer.kernel, layer.strides, layer.pads
+    (high, wide), (sh, sw), (top, left) = layer.span, layer.strides, layer.pads
     return PixelBox(
-        box.n, box.y * sh - top, (box.rows - 1) * sh + kh, box.x * sw - left, (box.cols - 1) * sw + kw, box.c,
+        box.n, box.y * sh - top, (box.rows - 1) * sh + high, box.x * sw - left, (box.cols - 1) * sw + wide, box.c,
         box.channels,
     )  # fmt: skip
 
@@ -113,7 +114,7 @@ class _Loads:
     """What tiles load: all of it to LV1, and what lies in DRAM to LV2 before."""
 
     def __init__(self, layer: WindowLayer, shape: tuple[int, int, int, int], context: KernelContext) -> None:
-        self._kernel, self._strides, self._shape = layer.kernel, layer.strides, shape
+        self._span, self._strides, self._shape = layer.span, layer.strides, shape
         self._params, self._staging = context.params, context.budget.staging(0).size
         self._on_chip = context.operand(layer.inputs[0]).view.on_chip
 
@@ -140,8 +141,8 @@ class _Loads:
 
     def _window(self, tile: _Shape) -> tuple[int, int]:
         """Return the rows and columns that a tile reads."""
-        (kh, kw), (sh, sw) = self._kernel, self._strides
-        return (tile[0] - 1) * sh + kh, (tile[1] - 1) * sw + kw
+        (high, wide), (sh, sw) = self._span, self._strides
+        return (tile[0] - 1) * sh + high, (tile[1] - 1) * sw + wide
 
 
 def _soonest(layer: WindowLayer, plans: Iterable[_Shape], context: KernelContext) -> _Shape:
@@ -166,14 +167,14 @@ def _fitting(
 ) -> Iterator[_Shape]:  # fmt: skip
     """Yield the tallest tiles of each width whose input and output take at most ``budget`` bytes, of ``most`` channels,
     or any number if that is 0."""
-    (kh, kw), (sh, sw) = layer.kernel, layer.strides
+    (high, wide), (sh, sw) = layer.span, layer.strides
     _, height, width, depth = shape
     channels = -(-(min(depth, most) if most else depth) // lanes) * lanes
     while True:
         for cols in dict.fromkeys(-(-width // parts) for parts in range(1, width + 1)):
-            in_cols = (cols - 1) * sw + kw
-            # channels * (((rows - 1) * sh + kh) * in_cols + rows * cols) <= budget
-            rows = (budget // channels - (kh - sh) * in_cols) // (sh * in_cols + cols)
+            in_cols = (cols - 1) * sw + wide
+            # channels * (((rows - 1) * sh + high) * in_cols + rows * cols) <= budget
+            rows = (budget // channels - (high - sh) * in_cols) // (sh * in_cols + cols)
             if rows > 0:
                 yield min(rows, height, _MAX_COUNT), cols, min(channels, depth)
         if channels == lanes:

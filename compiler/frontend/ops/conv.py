@@ -12,10 +12,12 @@ from compiler.frontend.ops import quantise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import requantise
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
-from compiler.ir import Conv
+from compiler.ir import Conv, spanned
 
 Pads = tuple[int, int, int, int]
 _INT32 = np.iinfo(np.int32)
+
+_SAME_UNIT = 0.0101  #: up to which share onnxruntime takes the scale of a bias for that of the sum
 
 Bias = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 NO_BIAS: Bias = (np.zeros(1, np.int64), np.zeros(1))
@@ -30,12 +32,16 @@ class Window:
     pads: Pads
     dilations: tuple[int, int]
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return how many rows and columns it reaches over."""
+        return spanned(self.kernel, self.dilations)
+
     def output(self, size: tuple[int, int], ceil: bool = False) -> tuple[int, int]:
         """Height and width of the result."""
         sizes = []
         for axis in range(2):
-            span = (self.kernel[axis] - 1) * self.dilations[axis] + 1
-            room = size[axis] + self.pads[axis] + self.pads[axis + 2] - span
+            room = size[axis] + self.pads[axis] + self.pads[axis + 2] - self.span[axis]
             steps = -(-room // self.strides[axis]) if ceil else room // self.strides[axis]
             if ceil and steps * self.strides[axis] >= size[axis] + self.pads[axis]:
                 steps -= 1  # a window may not begin in the padding at the end
@@ -178,14 +184,18 @@ def weights_of(draft: Draft, name: str) -> QuantConst:
     raise Unsupported(f"its weights {name!r} are computed at run time; they must be constants")
 
 
-def bias_of(draft: Draft, node: onnx.NodeProto, index: int, channels: int) -> Bias:
+def bias_of(
+    draft: Draft, node: onnx.NodeProto, index: int, channels: int, unit: npt.NDArray | None = None
+) -> Bias:  # fmt: skip
     """Bias as (integers in accumulator units, real numbers); one of them is zero. onnxruntime takes the integers of a
-    quantised bias as they are, whatever its scale says."""
+    quantised bias as they are, whatever its scale says; or if that is near what one of the sum is worth, where such a
+    ``unit`` is given."""
     given = draft.constant(node, index, "bias")
     if given is None:
         return NO_BIAS
     value = draft.value(node.input[index])
-    if isinstance(value, QuantConst) and value.data.dtype == np.int32 and not value.zero_point.any():
+    near = unit is None or not isinstance(value, QuantConst) or np.allclose(value.scale, unit, rtol=_SAME_UNIT, atol=0)
+    if isinstance(value, QuantConst) and value.data.dtype == np.int32 and not value.zero_point.any() and near:
         given = value.data
     flat = np.broadcast_to(given.reshape(-1), channels)
     return (flat.astype(np.int64), NO_BIAS[1]) if given.dtype == np.int32 else (NO_BIAS[0], flat.astype(np.float64))
@@ -203,8 +213,8 @@ def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Conv of a dequantised image with dequantised constant weights."""
     x = draft.real(node.input[0])
     weights = weights_of(draft, node.input[1])
-    bias = bias_of(draft, node, 2, weights.shape[0])
-    return [convolution(node, x, weights, bias)]
+    unit = np.float32(x.quantisation.scale) * channel_scale(weights, 0)
+    return [convolution(node, x, weights, bias_of(draft, node, 2, weights.shape[0], unit))]
 
 
 def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: Bias = NO_BIAS) -> Accumulated:

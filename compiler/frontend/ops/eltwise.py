@@ -136,16 +136,12 @@ def _parameters(value: Real | QuantConst) -> Quantisation:
     return params
 
 
-@operator(*_KINDS)
+@operator("Add", "Sub", "Mul", "Min", "Max")
 def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """See the module's text; what depends on one tensor alone is a table, also where there are other numbers of
     operands."""
     values = [draft.value(name) for name in node.input]
-    if len(values) > 2 and not all(_one_tensor(values[0], value) for value in values[1:]):
-        if node.op_type == "Sum":
-            raise Unsupported(
-                f"it adds {len(values)} tensors; the accelerator adds two: write it as Add of Add, quantised"
-            )
+    if len(values) > 2 and not all(one_tensor(values[0], value) for value in values[1:]):
         operands = tuple(_operand(draft, name) for name in node.input)
         return [chained(node, operands)]
     if len(node.input) == 2:
@@ -161,12 +157,14 @@ def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
                     sign = -1 if node.op_type == "Sub" else 1
                     factor, offset = (by, nothing) if node.op_type == "Mul" else (one, sign * by)
                     return [affine.affine(draft, node, value, factor, offset)]
-        if not _one_tensor(left, right):
+        if not one_tensor(left, right):
             return [combined(node, [_operand(draft, name) for name in node.input])]
     return pointwise.extended(draft, node)
 
 
-def _one_tensor(left: Value, right: Value) -> bool:
+def one_tensor(left: Value, right: Value) -> bool:
+    """Return whether both depend on one tensor alone: they are made of it, or one is a single constant."""
+
     def root(value: Value) -> object:
         if isinstance(value, Const | QuantConst):
             return None if value.array.size == 1 else value

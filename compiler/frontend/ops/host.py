@@ -45,7 +45,7 @@ def softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     if isinstance(value, Float):
         return fall_back(draft, node, _SOFTMAX)
     if isinstance(value, OnHost):
-        return [_pending(draft, node, _SOFTMAX)]
+        return [pending(draft, node, _SOFTMAX)]
     return [softmax_of(draft.real(node.input[0]), node)]
 
 
@@ -65,7 +65,7 @@ def fall_back(draft: Draft, node: onnx.NodeProto, reason: str) -> list[Value]:
     name = node.output[0]
     readers = draft.source.consumers.get(name, [])
     if len(node.output) == 1 and len(readers) == 1 and name not in draft.source.outputs:
-        return [_pending(draft, node, reason)]
+        return [pending(draft, node, reason)]
     roots = _roots(draft, node)
     outputs = [name for name in node.output if name]
     found = _signatures(draft, roots, outputs)
@@ -87,7 +87,8 @@ def as_float(draft: Draft, name: str, reason: str) -> Float:
     return _floats(draft, value.node, value.roots, [name], reason)[0]
 
 
-def _pending(draft: Draft, node: onnx.NodeProto, reason: str) -> OnHost:
+def pending(draft: Draft, node: onnx.NodeProto, reason: str) -> OnHost:
+    """Return the only result of ``node``, which the CPU computes for a ``reason``."""
     roots = _roots(draft, node)
     shape = signature(draft, roots, node.output[0]).shape
     return OnHost(shape=shape, node=node.name, roots=roots, reason=reason)

@@ -52,8 +52,14 @@ def interleaved(
             cut = inner(draft, f"{node}:cut", (*held.shape[:axis], extent, *held.shape[axis + 1 :]), target)
             draft.add(Slice(node, [whole], cut, axis=axis, first=0))
             whole = cut
-    held = draft.graph.tensors[whole]
-    held.onnx_name, held.view, held.perm = name, image.view, image.perm
-    elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(target.dtype))
+    return as_onnx(draft, whole, name, shape, image)
+
+
+def as_onnx(draft: Draft, tensor: str, name: str, shape: Shape, layout: TensorLayout) -> Quant:
+    """Return IR tensor ``tensor``, which lies as ``layout`` says, as the ONNX tensor ``name`` of ``shape``."""
+    tensor = draft.reshaped(tensor, layout.physical)
+    held = draft.graph.tensors[tensor]
+    held.onnx_name, held.view, held.perm = name, layout.view, layout.perm
+    elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(held.dtype))
     draft.source.signatures.setdefault(name, Signature(elem_type, shape))
-    return Quant(whole, shape, image, target.dtype)
+    return Quant(tensor, shape, layout, held.dtype)

@@ -22,7 +22,7 @@ MOVES = (
     "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "DepthToSpace", "SpaceToDepth", "Identity", "Dropout",
 )  # fmt: skip
 #: They choose elements or add some, and change no value.
-_EXTENTS = ("Pad", "Slice", "Split", "Gather", "Resize", "Upsample", "Expand", "Tile")
+_EXTENTS = ("Pad", "Slice", "Split", "Gather", "GatherND", "Resize", "Upsample", "Expand", "Tile")
 #: They change no value of axes with one element, and only over such ones does a table follow them.
 _REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 _UNARY = (

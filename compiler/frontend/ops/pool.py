@@ -37,7 +37,7 @@ class Pooled(Pending):
             Pool(
                 self.node, [source], made.tensor, kind_=self.kind, kernel=self.window.kernel,
                 strides=self.window.strides, pads=self.window.pads, requantise=how,
-                count_include_pad=self.count_include_pad, bias=bias,
+                count_include_pad=self.count_include_pad, bias=bias, dilations=self.window.dilations,
             )
         )  # fmt: skip
         return made
@@ -58,32 +58,38 @@ def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
     size = conv.image_size(x, f"{len(x.shape) - 2}-dimensional pooling; the accelerator has one and two dimensions")
     given = attributes(node)
     slide = conv.window(node, tuple(given["kernel_shape"]), size)
-    if slide.dilations != (1, 1):
-        raise Unsupported(f"dilations {slide.dilations} of a pool; the accelerator has dense windows only")
+    if slide.dilations != (1, 1) and given.get("auto_pad", "NOTSET").startswith("SAME"):
+        raise Unsupported(
+            f"auto_pad {given['auto_pad']} with dilations, which onnxruntime pads otherwise; state its pads"
+        )
     if len([name for name in node.output if name]) > 1:
         raise Unsupported("the indices of the maxima; the accelerator computes the maxima only")
     kind = "max" if "Max" in node.op_type else "avg"
-    include = bool(given.get("count_include_pad", 0)) and any(slide.pads)
+    include = bool(given.get("count_include_pad", 0))
     height, width = slide.output(size, bool(given.get("ceil_mode", 0)))
-    slide = _reaching(slide, size, (height, width), include)
+    beyond = [
+        max(
+            0,
+            (output - 1) * slide.strides[axis]
+            + slide.span[axis]
+            - size[axis]
+            - slide.pads[axis]
+            - slide.pads[axis + 2],
+        )
+        for axis, output in enumerate((height, width))
+    ]  # ``ceil_mode`` may need more than ONNX states
+    if include and any(beyond):
+        raise Unsupported(
+            "ceil_mode together with count_include_pad, and windows that reach beyond the pads: kernels of onnxruntime "
+            "differ in what counts there; state pads to the end of the last window"
+        )
+    top, left, bottom, right = slide.pads
+    slide = dataclasses.replace(slide, pads=(top, left, bottom + beyond[0], right + beyond[1]))
     shape = (*x.shape[:2], height, width) if len(x.shape) == 4 else (*x.shape[:2], width)
     return Pooled(
         shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x, window=slide,
-        count_include_pad=include, bias_first=kind == "avg",
+        count_include_pad=include and any(slide.pads), bias_first=kind == "avg",
     )  # fmt: skip
-
-
-def _reaching(slide: conv.Window, size: tuple[int, int], output: tuple[int, int], include: bool) -> conv.Window:
-    """Return the window with end pads that give exactly ``output`` (``ceil_mode`` may need more than ONNX states)."""
-    pads = list(slide.pads)
-    for axis in range(2):
-        reach = (output[axis] - 1) * slide.strides[axis] + slide.kernel[axis]
-        extra = reach - size[axis] - pads[axis] - pads[axis + 2]
-        if extra > 0:
-            if include:
-                raise Unsupported("ceil_mode together with count_include_pad")
-            pads[axis + 2] += extra
-    return dataclasses.replace(slide, pads=tuple(pads))  # type: ignore[arg-type]
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")

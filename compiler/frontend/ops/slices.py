@@ -1,4 +1,4 @@
-"""Parts of tensors along axes: Slice, Split, and Gather of constant indices."""
+"""Parts of tensors along axes: Slice and Split."""
 
 import dataclasses
 import math
@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Value, attributes, operator
-from compiler.frontend.ops import repeats
 from compiler.frontend.ops.move import own_axes
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import Signature
@@ -18,36 +17,13 @@ from compiler.ir import Slice
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class AxisSlice:
     """``count`` indices of an ONNX axis, ``step`` apart, from ``first`` on."""
 
     axis: int
     first: int
     count: int
     step: int = 1
-
-
-@operator("Gather")
-def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Return indices along an axis, such as the class token of an encoder, or channels in another order."""
-    value, indices = stored_value(draft, node), draft.constant(node, 1, "indices")
-    assert indices is not None
-    if not indices.size:
-        raise Unsupported("no indices, which leave nothing")
-    rank = len(value.shape)
-    axis = attributes(node).get("axis", 0) % rank
-    extent = value.shape[axis]
-    if indices.min() < -extent or indices.max() >= extent:
-        raise Unsupported(f"indices from {indices.min()} to {indices.max()} along an axis of {extent}")
-    first, *others = (int(index) % value.shape[axis] for index in indices.reshape(-1))
-    shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
-    if others:
-        quant = value.quant if isinstance(value, Real) else value
-        params = draft.quantisation(quant.tensor)
-        quant = repeats.chosen(draft, node.output[0], node.name, quant, axis, [first, *others])
-        quant = named(draft, node, value, dataclasses.replace(quant, shape=shape), params)
-        return [dataclasses.replace(value, quant=quant) if isinstance(value, Real) else quant]
-    return [_Whole(draft, node, value).part([_Stretch(axis, first, 1)], shape, 0)]
 
 
 @operator("Slice")
@@ -61,11 +37,11 @@ def slice_(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         first, end, _ = slice(start, end).indices(shape[axis])
         if end <= first:
             raise Unsupported(f"an empty stretch {first} to {end} of {shape[axis]}")
-        stretch = _Stretch(axis, first, -(-(end - first) // step), step)
+        stretch = AxisSlice(axis, first, -(-(end - first) // step), step)
         if stretch.count < shape[axis]:
             wanted.append(stretch)
         shape[axis] = stretch.count
-    return [_Whole(draft, node, value).part(wanted, tuple(shape), 0)]
+    return [SlicedTensor(draft, node, value).part(wanted, tuple(shape), 0)]
 
 
 def _bounds(draft: Draft, node: onnx.NodeProto, rank: int) -> list[tuple[int, int, int, int]]:
@@ -87,10 +63,10 @@ def split(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     value = stored_value(draft, node)
     axis = attributes(node).get("axis", 0) % len(value.shape)
     sizes = _sizes(draft, node, value.shape[axis])
-    whole, first, parts = _Whole(draft, node, value), 0, list[Value]()
+    whole, first, parts = SlicedTensor(draft, node, value), 0, list[Value]()
     for index, size in enumerate(sizes):
         shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
-        parts.append(whole.part([_Stretch(axis, first, size)] if len(sizes) > 1 else [], shape, index))
+        parts.append(whole.part([AxisSlice(axis, first, size)] if len(sizes) > 1 else [], shape, index))
         first += size
     return parts
 
@@ -128,7 +104,15 @@ def named(draft: Draft, node: onnx.NodeProto, value: Real | Quant, quant: Quant,
     return quant
 
 
-class _Whole:
+def as_given(
+    draft: Draft, node: onnx.NodeProto, value: Real | Quant, quant: Quant, params: Quantisation
+) -> Real | Quant:
+    """Return ``quant``, as :func:`named` does, real if ``value`` is."""
+    quant = named(draft, node, value, quant, params)
+    return dataclasses.replace(value, quant=quant) if isinstance(value, Real) else quant
+
+
+class SlicedTensor:
     """A tensor that parts are taken of, moved once where it must be."""
 
     def __init__(self, draft: Draft, node: onnx.NodeProto, value: Real | Quant) -> None:
@@ -137,7 +121,7 @@ class _Whole:
         self._layout = own_axes(self._quant) or common_layout(self._quant.shape, [self._quant])
         self._source = draft.relayout(self._quant, self._layout)
 
-    def part(self, stretches: Sequence[_Stretch], shape: Shape, output: int) -> Real | Quant:
+    def part(self, stretches: Sequence[AxisSlice], shape: Shape, output: int) -> Real | Quant:
         """Return what ``stretches`` of its axes leave of it as output ``output`` of the node, a tensor of ``shape``."""
         draft, label, made = self._draft, self._node.output[output], self._quant
         params, view, source = draft.quantisation(self._source), list(self._quant.shape), self._source

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir import Conv, Eltwise, Graph, Host, Operation, Requantisation
+from compiler.ir import Conv, Eltwise, Graph, Host, Operation, Requantisation, spanned
 from hw.contract.isa import VecOp
 
 
@@ -169,6 +169,12 @@ class WindowLayer(Layer):
     pads: tuple[int, int]  #: top, left
     requantise: Requantisation
     bias: int = 0  #: what is added to a sum
+    dilations: tuple[int, int] = (1, 1)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return how many rows and columns a window reaches over."""
+        return spanned(self.kernel, self.dilations)
 
 
 @dataclass(eq=False)

@@ -81,7 +81,7 @@ def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> list[Layer]:
     weights, dilations = op.weights, op.dilations
     depthwise = op.groups > 1 and group_in == 1 and outs == op.groups
     if depthwise:  # neighbouring columns meet in one cycle, so columns between the taps become zero taps
-        weights, dilations = _dilate_columns(weights, dilations[1], op.weight_zero_point), (dilations[0], 1)
+        weights, dilations = dilated_columns(weights, dilations[1], op.weight_zero_point), (dilations[0], 1)
     area = OutputArea(0, y[1], 0, y[2], op.bias.astype(np.int32), per_channel(op.requantise.scale, outs))
     tiles = channel_tiles(outs, op.groups, group_in, params, depthwise)
     packed = 0 if depthwise else packed_channels(tiles, outs, op.groups, group_in, params)
@@ -94,7 +94,8 @@ def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> list[Layer]:
     return [layer]
 
 
-def _dilate_columns(weights: npt.NDArray, dilation: int, zero: int) -> npt.NDArray:
+def dilated_columns(weights: npt.NDArray, dilation: int, zero: int) -> npt.NDArray:
+    """Return ``weights`` (O, kh, kw, I) with ``dilation - 1`` columns that are ``zero`` between theirs."""
     outs, kh, kw, depth = weights.shape
     wide = np.full((outs, kh, (kw - 1) * dilation + 1, depth), zero, weights.dtype)
     wide[:, :, ::dilation] = weights

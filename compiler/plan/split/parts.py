@@ -194,12 +194,12 @@ class _Part:
 
 
 def _window(op: ir.Operation) -> SlidingWindow:
-    """Return the window of a convolution, with what dilation adds, or of a pool."""
+    """Return the window of a convolution or a pool, with what dilation adds."""
     if isinstance(op, ir.Conv):
-        spans = [(size - 1) * step + 1 for size, step in zip(op.weights.shape[1:3], op.dilations, strict=True)]
-        return SlidingWindow((spans[0], spans[1]), op.strides, op.pads[:2])
+        _, height, width, _ = op.weights.shape
+        return SlidingWindow(ir.spanned((height, width), op.dilations), op.strides, op.pads[:2])
     if isinstance(op, ir.Pool):
-        return SlidingWindow(op.kernel, op.strides, op.pads[:2])
+        return SlidingWindow(op.span, op.strides, op.pads[:2])
     return SlidingWindow()
 
 

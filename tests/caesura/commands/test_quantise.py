@@ -220,3 +220,24 @@ def test_recurrent_nodes_amid_the_network_are_refused_before_it_is_quantised(fil
             assert [step.nodes for step in caesura.cpu_steps(caesura.compile(files / "q.onnx"))]
             out = " ".join(capsys.readouterr().out.split())
             assert "runs all of it but what the CPU does (" in out and "before the first 8-bit tensor" in out
+
+
+def test_indices_stay_integers(files, capsys):
+    """Embeddings of words: the table is quantised, its indices are not, and the CPU looks it up without --fallback."""
+    net = FloatNet()
+    x = net.node("Gather", net.random(20, 16), "ids")
+    x = net.node("Relu", net.node("MatMul", x, net.random(16, 8)))
+    ports = [helper.make_tensor_value_info("ids", 7, (1, 5)), helper.make_tensor_value_info(x, 1, (1, 5, 8))]
+    graph = helper.make_graph(net.nodes, "net", ports[:1], ports[1:], net.initializers)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), files / "words.onnx")
+    np.save(files / "ids.npy", np.arange(20).reshape(4, 1, 5))
+    quantise(files / "words.onnx", files / "ids.npy", files / "q.onnx")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Gather '/net/Gather_0/node': looks up a constant table by indices of run time" in told
+    for bad, message in (
+        (np.full((1, 5), 0.5), "holds values that are no int64"),
+        (np.full((1, 5), 20), "out of data bounds"),
+    ):
+        np.save(files / "bad.npy", bad)
+        with pytest.raises((caesura.InputError, api.UsageError), match=message):
+            quantise(files / "words.onnx", files / "bad.npy", files / "bad.onnx")

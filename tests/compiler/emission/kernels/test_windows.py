@@ -1,13 +1,18 @@
 """Compiled pools on the functional model equal the NumPy reference: maxima, and averages as convolutions or as sums of
 the vector unit."""
 
+import numpy as np
 import pytest
 
+from compiler import reference
 from compiler.plan.layers import WindowLayer
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.options import Options
+from compiler.plan.order.dimensions import HEIGHT, WIDTH
+from compiler.plan.plan import ImageCut
+from compiler.plan.split.parts import cut
 from hw.contract.params import preset
-from tests.support.graphs import GraphBuilder, check
+from tests.support.graphs import GraphBuilder, check, random_inputs
 
 TINY, BASE = preset("tiny"), preset("base")
 both = pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
@@ -33,6 +38,61 @@ def test_pool(case, kind, dtype, params):
     y = build.pool(kind[:3], build.input(shape, dtype), kernel, strides, pads, include=kind.endswith("include"))
     build.output(y)
     check(build.graph, params)
+
+
+DILATED = {
+    "2x3 by 2 and 3": ((1, 11, 13, 12), (2, 3), (1, 1), (0, 0, 0, 0), (2, 3)),
+    "3x3 by 2, padded": ((2, 11, 9, 7), (3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
+    "with strides": ((1, 15, 14, 20), (3, 2), (2, 3), (1, 3, 2, 3), (2, 4)),
+    "large": ((1, 40, 40, 3), (8, 8), (4, 4), (3, 5, 3, 5), (4, 4)),
+    "a signal": ((1, 1, 60, 9), (1, 3), (1, 2), (0, 8, 0, 8), (1, 8)),
+    "one window": ((1, 9, 9, 20), (3, 3), (1, 1), (0, 0, 0, 0), (4, 4)),
+}
+
+
+@both
+@pytest.mark.parametrize("kind", ["max", "min", "avg", "avg include", "sum"])
+@pytest.mark.parametrize("case", DILATED)
+def test_dilated(case, kind, params):
+    shape, kernel, strides, pads, dilations = DILATED[case]
+    build = GraphBuilder(len(case))
+    x = build.input(shape, "uint8")
+    build.output(build.pool(kind[:3], x, kernel, strides, pads, kind.endswith("include"), dilations))
+    check(build.graph, params)
+
+
+def dilated_behind_a_convolution(kind: str) -> GraphBuilder:
+    build = GraphBuilder(3)
+    y = build.conv(build.input((1, 24, 26, 8)), 24, pads=(1, 1, 1, 1))
+    y = build.pool(kind, y, (3, 3), (1, 1), (3, 3, 3, 3), dilations=(3, 3))
+    build.output(build.conv(y, 16, (1, 1)))
+    return build
+
+
+@pytest.mark.parametrize("engines", [1, 2])
+def test_dilated_in_a_region(monkeypatch, engines):
+    monkeypatch.setattr("compiler.plan.regions.region_rules.LAYER_TO_LOAD", 4000.0)
+    make, wide = GraphBuilder(8), (2, 2, 2, 2)
+    x = make.conv(make.input((1, 17, 15, 8)), 96, (1, 1))
+    for strides in ((1, 1), (2, 2)):
+        x = make.pool("max", x, (3, 3), strides, wide, dilations=(2, 2))
+        x = make.conv(x, 96, pads=(1, 1, 1, 1), groups=12)
+    make.output(x)
+    kinds = [layer.kind for layer in check(make.graph, BASE, engines=engines).meta.layers]
+    assert any("maxpool+conv" in kind or "conv+maxpool" in kind for kind in kinds), kinds
+
+
+@pytest.mark.parametrize("side", [HEIGHT, WIDTH])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_dilated_in_parts(kind, side):
+    graph = dilated_behind_a_convolution(kind).graph
+    split = cut(graph, ImageCut(frozenset(op.name for op in graph.ops), side, 3))
+    assert split is not None
+    inputs = random_inputs(graph, 1)
+    expected, found = reference.run(graph, inputs), reference.run(split, inputs)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+    check(split, TINY)
 
 
 MEANS = {  # by shape and kernel, and on which presets the vector unit makes them

@@ -153,3 +153,11 @@ def test_a_bias_that_is_no_number_is_refused():
     y = net.node("Conv", [x, weights, net.const([0, 1, np.nan, 2], np.float32)])
     with pytest.raises(UnsupportedModel, match=r"the bias of 'Conv.*' is not a number"):
         import_model(net.model(net.q(y, 0.9)))
+
+
+@pytest.mark.parametrize("share", [1.0, 1.005, 1.05, 0.4, 3.0])
+def test_a_bias_in_other_steps_than_the_sum(share):
+    """onnxruntime takes integers for those of the sum where the steps are nearly alike, and real numbers elsewhere."""
+    net = Net()
+    x = net.dq(net.input((1, 12, 8, 7)), 0.05, 3)
+    check_model(net.model(net.q(net.conv(x, 0.05 * share, (12, 12, 3, 3)), 0.9, 3)))

@@ -193,11 +193,6 @@ def test_sum_of_two_is_an_addition():
     assert kinds(check_model(sandwich("Sum", inputs, (0.05, 7)))) == ["eltwise"]
 
 
-def test_more_than_two_tensors_are_not_added():
-    with pytest.raises(UnsupportedModel, match="it adds 3 tensors; the accelerator adds two"):
-        check_model(sandwich("Sum", [(SHAPE, 0.03, 0), (SHAPE, 0.04, 0), (SHAPE, 0.05, 0)], (0.05, 0)))
-
-
 @pytest.mark.parametrize("op", ["Add", "Mul", "Max"])
 @pytest.mark.parametrize("shape", [(1, 6, 1, 1), (6, 1, 1), (1, 1, 1, 7), (7,), ()])
 def test_a_constant_for_several_images(op, shape):

@@ -1,0 +1,104 @@
+"""Gather, GatherND and GatherElements: elements of a tensor by constant indices, which are slices, and of a constant
+table by indices that are known at run time only, such as the embeddings of words.
+
+The latter are steps of the CPU, whose results go on in 8 bits: the accelerator's copies take addresses that stand in
+their code. The CPU has the indices anyway: they are an input of the model, or what it computes of one.
+"""
+
+import dataclasses
+
+import numpy as np
+import onnx
+
+from compiler.frontend import inputs
+from compiler.frontend.draft import Draft, Value, attributes, operator
+from compiler.frontend.ops import host, move, repeats, slices
+from compiler.frontend.problems import NodeProblem, Unsupported
+from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
+from compiler.ir.graph import EIGHT_BIT
+
+_REASON = "looks up a constant table by indices of run time; the accelerator copies from constant addresses"
+
+
+@operator("Gather")
+def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Return indices along an axis, such as the class token of an encoder, or channels in another order."""
+    if (found := _looked_up(draft, node)) is not None:
+        return [found]
+    value, indices = slices.stored_value(draft, node), draft.constant(node, 1, "indices")
+    assert indices is not None
+    if not indices.size:
+        raise Unsupported("no indices, which leave nothing")
+    rank = len(value.shape)
+    axis = attributes(node).get("axis", 0) % rank
+    extent = value.shape[axis]
+    if indices.min() < -extent or indices.max() >= extent:
+        raise Unsupported(f"indices from {indices.min()} to {indices.max()} along an axis of {extent}")
+    first, *others = (int(index) % value.shape[axis] for index in indices.reshape(-1))
+    shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
+    if others:
+        quant = value.quant if isinstance(value, Real) else value
+        params = draft.quantisation(quant.tensor)
+        quant = repeats.chosen(draft, node.output[0], node.name, quant, axis, [first, *others])
+        return [slices.as_given(draft, node, value, dataclasses.replace(quant, shape=shape), params)]
+    return [slices.SlicedTensor(draft, node, value).part([slices.AxisSlice(axis, first, 1)], shape, 0)]
+
+
+@operator("GatherND")
+def gather_nd(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Return what tuples of indices choose of the first axes: as Gather where they are constants."""
+    found = _looked_up(draft, node)
+    if found is not None:
+        return [found]
+    value, indices = slices.stored_value(draft, node), draft.constant(node, 1, "indices")
+    assert indices is not None
+    if attributes(node).get("batch_dims", 0):
+        raise Unsupported(f"batch_dims {attributes(node)['batch_dims']}; the accelerator takes 0")
+    if not indices.size:
+        raise Unsupported("no indices, which leave nothing")
+    depth = indices.shape[-1]
+    lead, rest = value.shape[:depth], value.shape[depth:]
+    if (indices < [-size for size in lead]).any() or (indices >= lead).any():
+        raise Unsupported(f"indices from {indices.min()} to {indices.max()} of axes of {lead}")
+    rows = np.ravel_multi_index(tuple(np.moveaxis(indices % lead, -1, 0)), lead).reshape(-1)
+    quant = value.quant if isinstance(value, Real) else value
+    params = draft.quantisation(quant.tensor)
+    quant = move.reshape_all(draft, quant, (("reshape", (int(np.prod(lead)), *rest)),))
+    quant = repeats.chosen(draft, node.output[0], node.name, quant, 0, [int(row) for row in rows])
+    quant = move.reshape_all(draft, quant, (("reshape", (*indices.shape[:-1], *rest)),))
+    return [slices.as_given(draft, node, value, quant, params)]
+
+
+@operator("GatherElements")
+def gather_elements(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Return elements of a constant table, one for each index."""
+    found = _looked_up(draft, node)
+    if found is None:
+        raise Unsupported("constant indices of each element; the accelerator takes whole rows or columns: use Gather")
+    return [found]
+
+
+def _looked_up(draft: Draft, node: onnx.NodeProto) -> Quant | None:
+    """Return the 8-bit elements that the CPU takes of a constant table, as ``node`` says; None if its indices are
+    constants. Raises :class:`Unsupported` where the table is no 8-bit constant, or where the accelerator would compute
+    the indices."""
+    table, indices = draft.value(node.input[0]), draft.value(node.input[1])
+    if isinstance(indices, Const):
+        return None
+    if isinstance(table, QuantConst):
+        raise Unsupported(f"its table {node.input[0]!r} has several scales; quantise it to 8 bits with one scale")
+    if not isinstance(table, Const):
+        raise Unsupported(
+            f"its indices {node.input[1]!r} are computed at run time, and so is its data {node.input[0]!r}; the "
+            "accelerator takes constant indices of computed data, and the CPU looks up constant tables"
+        )
+    if table.array.dtype.name not in EIGHT_BIT:
+        raise Unsupported(
+            f"its table {node.input[0]!r} is a constant of {table.array.dtype}; quantise it to 8 bits with one scale, "
+            "with DequantizeLinear behind"
+        )
+    if not isinstance(indices, Float | host.OnHost):
+        raise Unsupported(f"its indices {node.input[1]!r} are computed by the accelerator; it computes no indices")
+    scale, zero = inputs.parameters(draft, node.output[0])
+    found = host.pending(draft, node, str(NodeProblem(node.name, node.op_type, _REASON)))
+    return found.emit(draft, Quantisation(np.float32(scale), zero, table.array.dtype.name), node.output[0])
