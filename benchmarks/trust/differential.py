@@ -4,12 +4,13 @@ import random
 
 import numpy as np
 
+from benchmarks.trust.hidden_numbers import hidden, parameters
 from benchmarks.trust.programs import Author, RandomProgram, contents
 from benchmarks.trust.soc import CODE_BYTES, LV2_COPY, PARAMS, SEGMENTS, TENANT_BYTES, TenantSoc, segments_of
 from benchmarks.trust.under_test import open_device
 from hw.contract.bus import HostCosts
 from hw.contract.isa import LV2_SEGMENTS, Insn, Segment
-from hw.contract.job import JOB_MAGIC, Fault, FaultUnit
+from hw.contract.job import JOB_MAGIC, Fault, FaultUnit, JobFlag
 from sim.functional import FunctionalFault, Machine
 
 ATTACKER, VICTIM = 0, 1
@@ -76,7 +77,12 @@ class Pair:
         if fields:
             code, unit = (Fault.CYCLE_LIMIT, FaultUnit.EXECUTOR) if "cycle_limit" in fields else _BAD_DESCRIPTOR
             hostile.fault = FunctionalFault(code, 0, 0, unit, str(fields))
-        self.run_beside(rng, hostile.body, victim, fields)
+        body = hostile.body
+        if not flawed and not fields and rng.random() < 0.3:
+            values = parameters(rng)
+            body = [word.encode() for word in hidden(rng, [Insn.decode(word) for word in body], values)]
+            fields = {"flags": int(JobFlag.PARAMS)} | {f"param{number}": value for number, value in enumerate(values)}
+        self.run_beside(rng, body, victim, fields)
         self.check(hostile)
         return "ends well" if hostile.fault is None else hostile.fault.code.name
 
@@ -212,6 +218,9 @@ class Pair:
                 known[part] = found[part]
 
 
+_FLAGS = int(max(JobFlag)).bit_length()  #: bits of flags that mean something
+
+
 def _odd_descriptor(rng: random.Random) -> dict[str, int]:
     """Members of a descriptor that the hardware refuses, or a limit of few cycles."""
     events = PARAMS.events
@@ -219,10 +228,10 @@ def _odd_descriptor(rng: random.Random) -> dict[str, int]:
         (
             {"cycle_limit": rng.randint(1, 12)},
             {"magic": rng.randrange(JOB_MAGIC)},
-            {"flags": 1 << rng.randrange(6, 16)},
+            {"flags": 1 << rng.randrange(_FLAGS, 16)},
             {"body_pc": 1 << rng.randrange(24, 32)},
             {rng.choice(("wait0_id", "wait1_id", "signal_id")): rng.randrange(events, 256)},
-            {f"sem{rng.randrange(PARAMS.semaphores)}": 255, "flags": 0x40},
+            {f"sem{rng.randrange(PARAMS.semaphores)}": 255, "flags": 1 << _FLAGS},
             {"base0": 64 * rng.randrange(64) + rng.randrange(1, 64)},
             {f"base{rng.randrange(8)}": 1 << rng.randrange(32, 64)},
             {f"limit{rng.choice((6, 7))}": PARAMS.lv2_bytes + 1 + rng.randrange(1 << 20)},

@@ -155,7 +155,7 @@ class Author:
             else:
                 continue
             try:
-                insn = Insn.decode(word)
+                insn = Insn.decode(word).resolve(())
             except ValueError:
                 pc = len(made.writes)
                 made.fault = FunctionalFault(Fault.ILLEGAL, pc, pc * INSN_BYTES, FaultUnit.EXECUTOR)

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from benchmarks.trust.hidden_numbers import hidden, parameters
 from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn, Op
 from hw.contract.job import Fault, FaultUnit, JobFlag
@@ -17,7 +18,6 @@ from tests.hw.soc_bench import CODE, DATA, DATA_BYTES, LV2_BYTES, SocBench
 from tests.hw.test_engine import PROLOGUE, inputs, program
 from tests.sim.model.bench import record
 from tests.sim.model.test_units_on_rtl import random_insn
-from tests.support.hidden_numbers import hidden, parameters
 
 TINY = preset("tiny")
 

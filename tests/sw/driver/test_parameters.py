@@ -6,13 +6,13 @@ import random
 import numpy as np
 import pytest
 
+from benchmarks.trust.hidden_numbers import hidden
 from hw.contract.bus import HostCosts
 from hw.contract.formats import PARAMETERS
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
 from hw.image import ImageError, ParameterInfo, flat
 from sw.driver import Device, DeviceFault, DriverError
-from tests.support.hidden_numbers import hidden
 from tests.support.images import SIZE, copy_image
 from tests.support.preempt_images import smashing_image, walking_image
 
