@@ -14,8 +14,8 @@ from sim.cost.backlog import Step
 from sim.cost.dram import WorstDram
 from sim.cost.overheads import ABANDON, DRAINED, GRANT, INSN_AROUND, ISSUE, POINT, QUEUE
 from sim.cost.region_time import RegionMember, tile_count
-from sim.cost.rivals import PORTS, Rivals, lost
-from sim.cost.units import worst_time
+from sim.cost.rivals import PORTS, Rivals, all_counted, lost
+from sim.cost.units import UnitTime, worst_time
 from sim.cost.worst_walk import BetweenPoints
 
 Semaphore = TypeVar("Semaphore", bound=Hashable)
@@ -104,6 +104,7 @@ def list_schedule(
 
 _LOAD, _ARRAYS, _VECTOR, _STORE = range(4)
 _DRAM = (Unit.LD2, Unit.ST2)
+_EVERYBODY = {client for clients in PORTS for client in clients}
 _DRAM_CLIENTS = {"lv2_ld2", "lv2_st2"}
 
 #: The longest chains of events up to a moment, by what is to be added at the end: whether any unit may lose conflicts
@@ -132,7 +133,7 @@ class WorstWalkOracle:
 
     def __call__(self, between: BetweenPoints, rivals: Rivals) -> int:
         """Return the cycles for ``between`` beside ``rivals``."""
-        walk = _WorstWalk(self._params, rivals, dict(between.counts), between.loading)
+        walk = _WorstWalk(self._params, rivals, between)
         for number, step in enumerate(between.queued):
             walk.queued(step, number in between.unfinished)
         for step in between.issued:
@@ -143,9 +144,9 @@ class WorstWalkOracle:
 class _WorstWalk:
     """Holds the times at which instructions have ended at the latest, in cycles since the pause."""
 
-    def __init__(self, params: SocParams, rivals: Rivals, counts: dict[int, int], loading: bool) -> None:
+    def __init__(self, params: SocParams, rivals: Rivals, between: BetweenPoints) -> None:
         self._params, self._rivals, self._memory = params, rivals, WorstDram(params, rivals)
-        self._signalled = {semaphore: deque([_at(0)] * count) for semaphore, count in counts.items()}
+        self._signalled = {semaphore: deque([_at(0)] * count) for semaphore, count in between.counts}
         self._done: dict[Unit, list[Chains]] = {unit: [] for unit in Unit}
         self._taken: dict[Unit, list[Chains]] = {unit: [] for unit in Unit}
         self._free = {unit: _at(0) for unit in Unit}
@@ -154,8 +155,12 @@ class _WorstWalk:
         memory = self._memory
         self._traffic = memory.debt(memory.job + memory.fetched + FETCH_AHEAD * memory.insn)
         self._accesses: dict[str, int] = {}
+        for step in between.running():
+            for client, words in self._work(step).accesses if step.unit is not None else ():
+                self._accesses[client] = self._accesses.get(client, 0) + words
+        self._spared = set(all_counted(self._accesses, rivals.in_all, _EVERYBODY - _DRAM_CLIENTS))
         self._ends = [_at(memory.completion)]  # of the job before
-        if loading:
+        if between.loading:
             self._free[Unit.LD2] = self._through(Unit.LD2, _at(memory.abandoned + ABANDON))
             self._ends.append(self._free[Unit.LD2])
 
@@ -187,10 +192,10 @@ class _WorstWalk:
     def drained(self) -> int:
         """Return when all units are idle and the executor is at the end."""
         end = _later(self._issued, *self._ends, *(done[-1] for done in self._done.values() if done))
-        once, everybody = self._rivals.in_all, {client for clients in PORTS for client in clients}
+        once = self._rivals.in_all
         conflicts = {
             (False, False): 0,
-            (True, False): lost(self._accesses, once, everybody - _DRAM_CLIENTS),
+            (True, False): lost(self._accesses, once, _EVERYBODY - _DRAM_CLIENTS),
             (False, True): lost(self._accesses, once, _DRAM_CLIENTS),
             (True, True): lost(self._accesses, once),
         }
@@ -209,16 +214,22 @@ class _WorstWalk:
         ready = _after(_later(issued, *self._take(step.waits)), GRANT.worst)
         if len(done) >= UNIT_IN_FLIGHT:
             ready = _later(ready, _after(done[-UNIT_IN_FLIGHT], ISSUE.worst))
-        work = worst_time(step.insn, self._params, self._rivals, self._memory)
-        for client, words in work.accesses:
-            self._accesses[client] = self._accesses.get(client, 0) + words
+        work = self._work(step)
         begins = _later(ready, self._free[unit])
-        self._free[unit] = self._through(unit, _after(begins, work.cycles))
+        self._free[unit] = self._through(unit, self._worked(begins, work))
         takes, ends = self._through(unit, _after(begins, work.latency)), _after(self._free[unit], work.latency)
         # Behind an instruction with a longer latency this one ends no sooner.
         taken.append(_later(takes, taken[-1]) if taken else takes)
-        done.append(_later(ends, self._through(unit, _after(done[-1], work.cycles))) if done else ends)
+        done.append(_later(ends, self._through(unit, self._worked(done[-1], work))) if done else ends)
         self._signal(step, done[-1])
+
+    def _work(self, step: Step) -> UnitTime:
+        return worst_time(step.insn, self._params, self._rivals, self._memory)
+
+    def _worked(self, moment: Chains, work: UnitTime) -> Chains:
+        """Return ``moment`` after ``work``; its own words hold up no chain of which it is a part."""
+        own = sum(words for client, words in work.accesses if client in self._spared)
+        return {kind: time + work.cycles - own * kind[0] for kind, time in moment.items()}
 
     def _signal(self, step: Step, moment: Chains) -> None:
         for semaphore in step.signals:
