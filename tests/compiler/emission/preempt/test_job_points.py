@@ -5,6 +5,8 @@ import pytest
 
 from compiler import ir
 from compiler.emission.preempt.points import PointLimits
+from compiler.emission.preempt.ring_contents import JobRings
+from compiler.emission.program.task import Task
 from compiler.pipeline import build
 from compiler.plan.options import Options
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
@@ -147,3 +149,16 @@ def test_a_limit_of_lv2_holds_and_one_too_small_is_refused():
     assert image.meta.lv2_bytes <= 40_000 < _compiled(graph, TINY, Options()).meta.lv2_bytes
     with pytest.raises(ir.CompileError, match=r"needs \d+ bytes of LV2 .* 256 are allowed: choose a larger lv2_limit"):
         build(graph, TINY, Options(lv2_limit=256))
+
+
+def test_what_brings_a_buffer_again_is_asked_once(monkeypatch):
+    """Not at each of the points of its life: a job may have thousands."""
+    builder = GraphBuilder(3)
+    builder.output(builder.conv(builder.conv(builder.input((1, 40, 40, 16)), 32, (1, 1)), 64, pads=(1, 1, 1, 1)))
+    asked = list[Task]()
+    buffers_read = JobRings._buffers_read
+    monkeypatch.setattr(JobRings, "_buffers_read", lambda self, task: asked.append(task) or buffers_read(self, task))
+    image, _ = build(builder.graph, TINY, Options(cancel_interval=300), jobs=1)
+    assert len(image.meta.cancel_points) > 200
+    loads = [task for task in asked if task.op in (Op.LD0, Op.LD1)]
+    assert len(loads) <= 1.5 * len(set(loads))

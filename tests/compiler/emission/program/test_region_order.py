@@ -3,9 +3,10 @@
 import itertools
 import random
 
+import numpy as np
 import pytest
 
-from compiler.emission.program.dependencies import Needs, apart, dependencies
+from compiler.emission.program.dependencies import Needs, _Log, apart, dependencies
 from compiler.emission.program.job import JobProgram
 from compiler.emission.program.region_order import RegionError, order_tasks, synchronise
 from compiler.emission.program.schedule import schedule
@@ -14,6 +15,7 @@ from compiler.emission.program.task import Task
 from hw.contract.isa import UNIT_OF, Op, Segment
 from hw.contract.params import preset
 from sim.cost import insn_cycles
+from sim.functional import Box
 
 TINY = preset("tiny")
 _OPS = (Op.LD1, Op.LD0, Op.MAC, Op.VEC, Op.ST1)
@@ -143,3 +145,25 @@ def test_each_semaphore_of_a_region_belongs_to_one_pair():
     assert len(set(BETWEEN.values())) == len(BETWEEN)
     assert not {Sem.OWN_READY, Sem.WEIGHT0_FULL} & set(BETWEEN.values())
     assert {unit for pair in BETWEEN for unit in pair} == set(UNIT_OF.values())
+
+
+def test_logs_hold_what_was_touched_and_not_all_memory_before_it(monkeypatch):
+    rooms = list[int]()
+    zeros = np.zeros
+    monkeypatch.setattr(np, "zeros", lambda shape, *more: rooms.append(shape) or zeros(shape, *more))
+    there = 1 << 20
+    dependencies([part(*(store(0, there + 64 * i) for i in range(64))), part(load(there, 64))], TINY)
+    assert 0 < sum(rooms) < 64 * 64 * 8
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_logs_agree_with_a_list_of_all_bytes(seed):
+    rand, log, bytes_of = random.Random(seed), _Log(), dict[int, int]()
+    for number in range(1, 40):
+        box = Box(rand.randrange(2000), (rand.randint(1, 4), rand.randint(1, 9)), (rand.choice([0, 16, 33]), 1))
+        if rand.random() < 0.5:
+            log.note(box, number)
+            bytes_of |= dict.fromkeys(box.indices().reshape(-1).tolist(), number)
+        else:
+            touched = box.indices().reshape(-1).tolist()
+            assert log.latest(box) == max(bytes_of.get(byte, 0) for byte in touched)

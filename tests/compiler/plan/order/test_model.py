@@ -10,7 +10,7 @@ from benchmarks.order_search.price import ChipModel, OrderPrice
 from benchmarks.workloads import workload
 from compiler.frontend import import_model
 from compiler.ir import Conv, Reshape
-from compiler.plan.order.graph import OperatorNode, OrderGraph
+from compiler.plan.order.graph import MANY, OperatorNode, OrderGraph
 from compiler.plan.order.model import order_model
 from compiler.plan.order.report import LowerBound
 from compiler.plan.order.search import SearchLimits
@@ -125,3 +125,19 @@ def test_knows_nothing_of_the_back_end():
             assert other.startswith(("compiler.plan.order", "hw.contract")) or other == "compiler.ir", (
                 f"{name}: {other}"
             )
+
+
+def test_in_a_large_graph_the_orders_of_all_subgraphs_are_limited_together():
+    """Not those of each: there may be many, and a price of regions takes longer the more of them it has not seen."""
+    branches = [OperatorNode("branch", matrix=30 + number, vector=20) for number in range(40)]
+    operators, edges = [OperatorNode("begin", matrix=10)], set()
+    for block in range(6):
+        first = len(operators)
+        operators += [*branches, OperatorNode(f"{block}.end", matrix=10)]
+        edges |= {(first - 1, first + i) for i in range(40)} | {(first + i, first + 40) for i in range(40)}
+    graph = OrderGraph("wide", tuple(operators), frozenset(edges))
+    assert len(graph) > MANY
+    limits = SearchLimits(few=0, samples=10, tries=100, placed=6000)
+    report = order_model(graph, price_of, bound_of, limits)
+    firsts = 4 * len(graph)  # the source order, greedy ones, and that of the least memory
+    assert sum(part.tried * len(part.operators) for part in report.subgraphs) <= limits.placed + firsts
