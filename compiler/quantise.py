@@ -12,14 +12,17 @@ import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+from compiler.unrolled_cells import unrolled
+
 _OLDEST = 13  #: operator set
 
 Feed = Mapping[str, npt.NDArray]
 
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a float model with shapes inferred and batch normalisations folded into the convolutions before them. An
-    older one is converted to the first operator set whose QuantizeLinear has an axis."""
+    """Return a float model with shapes inferred, batch normalisations folded into the convolutions before them, and
+    recurrent nodes as single cells where :func:`compiler.unrolled_cells.why_rolled` has nothing against it. An older
+    model is converted to the first operator set whose QuantizeLinear has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
     if version < _OLDEST:
         model = onnx.version_converter.convert_version(model, _OLDEST)
@@ -27,7 +30,7 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
         source, target = Path(folder) / "float.onnx", Path(folder) / "prepared.onnx"
         onnx.save(model, source)
         quant_pre_process(source, target, skip_symbolic_shape=True)
-        return onnx.load(target)
+        return unrolled(onnx.load(target))
 
 
 def quantise(

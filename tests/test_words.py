@@ -30,8 +30,8 @@ register registry release remedies repeat report reset reshape resize robin role
 search sequence serve served serving sets setup shortest side signature simulate simulators sink situation slave slice
 sliding slope snapshot softmax space started state status stop storage store strided structure sum surroundings
 synchronised table taking terminal text timeout together tolerant toolchain top trace traffic transpose tree turns uncut
-unsupported until urgent usage use value variation vector verify view visible wait waveforms way why width work worst
-write written
+unroll unsupported until urgent usage use value variation vector verify view visible wait waveforms way why width work
+worst write written
 """,
 )
 
