@@ -17,6 +17,7 @@ from compiler.frontend.ops import (
     expand,
     gathers,
     host,
+    instance_norm,
     masks,
     matmul,
     move,
@@ -198,6 +199,11 @@ OPERATOR_FORMS = (
     OperatorForms(
         (rows.layer_normalization,), "last axis; also written out in single operators", "passes over rows",
         (ir.LayerNorm,),
+    ),
+    OperatorForms(
+        (instance_norm.instance_normalization,),
+        "one scale and one bias for all channels, of up to 4,080 pixels; caesura quantise writes others, and "
+        "GroupNormalization, in this form with Mul and Add", "passes over rows", (ir.LayerNorm,),
     ),
     OperatorForms((matmul.attention, recurrent.recurrent), "none: refused, with a way out", "", (), types=""),
 )  # fmt: skip
