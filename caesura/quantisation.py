@@ -63,14 +63,15 @@ def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], No
         raise UsageError(f"{data}: no samples")
     types = {port.name: port.dtype for port in ports}
     feeds = [{name: _numbers(data, name, value, types[name]) for name, value in feed.items()} for feed in feeds]
-    from compiler import quantise as quantiser  # loads onnxruntime's tools, which takes a second
+    from compiler import causes, load, quantise as quantiser, recurrent_amid  # onnxruntime's tools take a second
 
-    told(f"finding ranges on {len(feeds)} samples")
     try:
-        quantiser.quantise(
-            quantiser.prepared(proto), feeds, output, activations=asked.activations, per_channel=not asked.per_tensor
-        )
-    except OSError:
+        prepared = quantiser.prepared(proto)
+        if refused := recurrent_amid(load(prepared)):
+            raise UsageError(f"{model}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
+        told(f"finding ranges on {len(feeds)} samples")
+        quantiser.quantise(prepared, feeds, output, activations=asked.activations, per_channel=not asked.per_tensor)
+    except (OSError, UsageError):
         raise
     except Exception as error:  # onnxruntime's have no common base, and its quantiser asserts
         raise UsageError(f"{model}: onnxruntime cannot quantise it: {error or type(error).__name__}") from None
@@ -94,9 +95,8 @@ def _numbers(path: Path, name: str, value: npt.NDArray, dtype: str) -> npt.NDArr
 
 
 def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input]]:
-    """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already, or
-    has recurrent nodes that no quantised model may have."""
-    from compiler import QuantisedForm, causes, load, quantised_form, recurrent_amid
+    """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already."""
+    from compiler import QuantisedForm, load, quantised_form
 
     source = load(path, sizes=sizes)
     form = quantised_form(source.model)
@@ -104,8 +104,6 @@ def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, li
         raise UsageError(
             f"{path}: the model is quantised already ({form.value}); give the float model it was made from"
         )
-    if refused := recurrent_amid(source):
-        raise UsageError(f"{path}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
     return source.model, [_Input(name, list(sig.shape), sig.dtype) for name, sig in source.signatures.items()]
 
 

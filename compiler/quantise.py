@@ -12,22 +12,27 @@ import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+from compiler.plain_norms import plain_norms
+from compiler.unrolled_cells import unrolled
+
 _OLDEST = 13  #: operator set
 
 Feed = Mapping[str, npt.NDArray]
 
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a float model with shapes inferred and batch normalisations folded into the convolutions before them. An
-    older one is converted to the first operator set whose QuantizeLinear has an axis."""
+    """Return a float model with shapes inferred, batch normalisations folded into the convolutions before them, and
+    recurrent nodes as single cells where :func:`compiler.unrolled_cells.why_rolled` has nothing against it, and
+    normalisations of channels without their scales and biases, which follow. An older model is converted to the first
+    operator set whose QuantizeLinear has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
     if version < _OLDEST:
         model = onnx.version_converter.convert_version(model, _OLDEST)
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         source, target = Path(folder) / "float.onnx", Path(folder) / "prepared.onnx"
-        onnx.save(model, source)
+        onnx.save(plain_norms(model), source)  # onnxruntime puts a function in the place of group normalisations
         quant_pre_process(source, target, skip_symbolic_shape=True)
-        return onnx.load(target)
+        return plain_norms(unrolled(onnx.load(target)))
 
 
 def quantise(

@@ -17,6 +17,7 @@ from compiler.frontend.ops import (
     expand,
     gathers,
     host,
+    instance_norm,
     masks,
     matmul,
     move,
@@ -32,6 +33,7 @@ from compiler.frontend.ops import (
     slopes,
     sums,
     transposed,
+    unsupported,
 )
 from compiler.ir.graph import EIGHT_BIT
 
@@ -199,5 +201,14 @@ OPERATOR_FORMS = (
         (rows.layer_normalization,), "last axis; also written out in single operators", "passes over rows",
         (ir.LayerNorm,),
     ),
-    OperatorForms((matmul.attention, recurrent.recurrent), "none: refused, with a way out", "", (), types=""),
+    OperatorForms(
+        (instance_norm.instance_normalization,),
+        "one scale and one bias for all channels, of up to 4,080 pixels; caesura quantise writes others, and "
+        "GroupNormalization, in this form with Mul and Add", "passes over rows", (ir.LayerNorm,),
+    ),
+    OperatorForms((unsupported.index_of_extreme,), "behind the last 8-bit tensor", "a step of the CPU", ()),
+    OperatorForms(
+        (matmul.attention, recurrent.recurrent, unsupported.local_response), "none: refused, with a way out", "", (),
+        types="",
+    ),
 )  # fmt: skip

@@ -27,7 +27,7 @@ def test_reasons_are_those_of_the_code():
     told = section("What is refused")
     assert "### Any operator" in told and "is computed at run time; it must be a constant" in told
     pools = told.split("### AveragePool")[1].split("###")[0]
-    assert "- dilations … of a pool; the accelerator has dense windows only" in pools
+    assert "- the indices of the maxima; the accelerator computes the maxima only" in pools
 
 
 def test_the_rule_of_float_ends_is_there():

@@ -128,8 +128,8 @@ class Accumulated(Pending):
             source = draft.image(x)
             layout = TensorLayout.image(shape)
         made = draft.new_tensor(name, shape, layout, target)
-        if self.matrix and len(shape) > 3:
-            draft.graph.tensors[made.tensor].shape = (math.prod(shape[:-1]), shape[-1])
+        if self.matrix:
+            draft.graph.tensors[made.tensor].shape = (*draft.graph.tensors[source].shape[:-1], shape[-1])
         draft.add(
             Conv(
                 self.node, [source], made.tensor,

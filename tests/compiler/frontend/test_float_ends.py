@@ -81,6 +81,30 @@ def test_amid_the_network_a_node_is_refused_and_both_ends_are_not():
     assert kinds(check_model(model, fallback=True)) == ["host", "conv", "host", "conv", "host"]
 
 
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+def test_the_index_of_a_class_is_an_output(op):
+    net = Net()
+    y = net.node("ReduceMean", [stored(net, net.input((1, 3, 6, 6)))], axes=[2, 3], keepdims=0)
+    graph = check_model(net.model(net.node(op, [net.dq(net.q(y, 0.9), 0.9)], axis=1), dtype="int64"))
+    assert kinds(graph)[-1] == "host"
+
+
+@pytest.mark.parametrize(
+    ("op", "more", "reason"),
+    [
+        ("LRN", {"size": 5}, "it divides by a power of a sum over neighbouring channels"),
+        ("ArgMax", {"axis": 1}, "its indices are no 8-bit tensor; the CPU finds them behind the last one"),
+    ],
+)
+def test_operators_of_no_form_are_refused_amid_the_network(op, more, reason):
+    net = Net()
+    y = net.node(op, [stored(net, net.input((1, 3, 6, 6)))], **more)
+    y = net.node("Cast", [y], to=1) if op == "ArgMax" else y
+    y = net.conv(net.dq(net.q(y, 0.9), 0.9), 0.9, (4, 1 if op == "ArgMax" else 8, 1, 1))
+    with pytest.raises(UnsupportedModel, match=reason):
+        import_model(net.model(net.q(y, 30.0)))
+
+
 def test_a_branch_that_is_stored_later_is_no_tail():
     net = Net()
     x = net.node("CumSum", [stored(net, net.input((1, 3, 6, 6))), net.const(2, np.int64)], name="amid")

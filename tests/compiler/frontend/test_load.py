@@ -86,12 +86,12 @@ def test_all_unsupported_nodes_are_listed_at_once():
     x = net.dq(net.input((1, 3, 6, 6), name="x2"), 0.031, 7)
     bad = net.q(net.node("CumSum", [x, net.const(2, np.int64)], name="first bad"), 1.0)
     worse = net.node("Det", [net.dq(bad, 1.0)], name="second bad")
-    other = net.q(net.node("MaxPool", [x], name="third bad", kernel_shape=[2, 2], dilations=[2, 2]), 0.031, 7)
+    other = net.q(net.node("MaxPool", [x], outputs=2, name="third bad", kernel_shape=[2, 2]), 0.031, 7)
     model = net.model(net.q(worse, 1.0), other)
     with pytest.raises(UnsupportedModel) as error:
         import_model(model)
     assert [node.name for node in error.value.nodes] == ["first bad", "second bad", "third bad"]
-    assert "dilations" in error.value.nodes[2].reason
+    assert "indices" in error.value.nodes[2].reason
     assert "Give fallback=True" in str(error.value)
 
 

@@ -132,3 +132,11 @@ def test_products_of_rank_4_move_no_data(shape):
     left, right = (net.dq(net.q(net.node("MatMul", [x, net.weights((20, 7), 1)[0]]), 0.7, 5), 0.7, 5) for _ in range(2))
     graph = check_model(net.model(net.q(net.node("Add", [left, right]), 1.0, 3)))
     assert "permute" not in kinds(graph)
+
+
+def test_a_product_of_rows_that_lie_between_others():
+    """As of states side by side: the matrix is read in two axes, and the result has three."""
+    net = Net()
+    x = net.dq(net.input((6, 2, 3, 8)), 0.031, 7)
+    x = net.node("Reshape", [net.node("Transpose", [x], perm=[0, 2, 1, 3]), net.const([6, 3, 16], np.int64)])
+    check_model(net.model(net.q(net.node("MatMul", [x, net.weights((16, 5), 1)[0]]), 0.3)), exact=True)
