@@ -2,7 +2,7 @@
 copies that one instruction can carry out each."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from compiler.emission.program.address import Address, Symbol
 from compiler.plan.memory.tensor_view import PixelBox, TensorView, inside
@@ -15,7 +15,8 @@ _ADDRESS_MASK = (1 << 32) - 1
 Fields = dict[str, Address]  #: of an instruction, by name
 
 
-class CopyLoop(NamedTuple):
+@dataclass(frozen=True)
+class CopyLoop:
     """One loop of a copy: iterations, strides in bytes, and the range of iterations that is read (else filled)."""
 
     count: int
@@ -91,7 +92,7 @@ def _merge_loops(loops: list[CopyLoop]) -> list[CopyLoop]:
             and (outer.src, outer.dst) == (loop.src * loop.count, loop.dst * loop.count)
             and outer.count * loop.count <= MAX_RUN
         ):
-            merged[-1] = loop._replace(count=outer.count * loop.count, high=None)
+            merged[-1] = replace(loop, count=outer.count * loop.count, high=None)
         else:
             merged.append(loop)
     return merged
