@@ -2,7 +2,7 @@
 copies that one instruction can carry out each."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from compiler.emission.program.address import Address, Symbol
 from compiler.plan.memory.tensor_view import PixelBox, TensorView, inside
@@ -15,10 +15,11 @@ _ADDRESS_MASK = (1 << 32) - 1
 Fields = dict[str, Address]  #: of an instruction, by name
 
 
-class CopyLoop(NamedTuple):
+@dataclass(frozen=True)
+class CopyLoop:
     """One loop of a copy: iterations, strides in bytes, and the range of iterations that is read (else filled)."""
 
-    times: int
+    count: int
     src: int
     dst: int
     low: int = 0
@@ -27,7 +28,7 @@ class CopyLoop(NamedTuple):
     @property
     def end(self) -> int:
         """End of the range that is read."""
-        return self.times if self.high is None else self.high
+        return self.count if self.high is None else self.high
 
     @property
     def read(self) -> tuple[int, int]:
@@ -37,7 +38,7 @@ class CopyLoop(NamedTuple):
     @property
     def whole(self) -> bool:
         """Every iteration is read."""
-        return self.low == 0 and self.end == self.times
+        return self.low == 0 and self.end == self.count
 
 
 _ONCE = CopyLoop(1, 0, 0)
@@ -56,9 +57,9 @@ def copy_fields(
     ``read`` is the part of a run that is read; clipping of ``loops`` is possible in the inner two after merging.
     """
     low, high = read or (0, length)
-    loops = [loop for loop in loops if loop.times != 1 or not loop.whole]
+    loops = [loop for loop in loops if loop.count != 1 or not loop.whole]
     while loops and _runs_merge(loops[-1], length, low, high):
-        length *= loops.pop().times
+        length *= loops.pop().count
         low, high = 0, length
     loops = _merge_loops(loops)
     loops = [_ONCE] * (3 - len(loops)) + loops
@@ -69,15 +70,15 @@ def copy_fields(
     (lo1, hi1), (lo0, hi0) = middle.read, inner.read
     return {
         "src": src, "dst": dst, "len": length, "lo": low, "hi": high, "fill": fill,
-        "n2": outer.times, "src_s2": outer.src, "dst_s2": outer.dst, "n1": middle.times, "src_s1": middle.src,
-        "dst_s1": middle.dst, "n0": inner.times, "src_s0": inner.src, "dst_s0": inner.dst,
+        "n2": outer.count, "src_s2": outer.src, "dst_s2": outer.dst, "n1": middle.count, "src_s1": middle.src,
+        "dst_s1": middle.dst, "n0": inner.count, "src_s0": inner.src, "dst_s0": inner.dst,
         "lo1": lo1, "hi1": hi1, "lo0": lo0, "hi0": hi0,
     }  # fmt: skip
 
 
 def _runs_merge(loop: CopyLoop, length: int, low: int, high: int) -> bool:
     whole = loop.whole and low == 0 and high == length
-    return whole and loop.src == loop.dst == length and length * loop.times <= MAX_RUN
+    return whole and loop.src == loop.dst == length and length * loop.count <= MAX_RUN
 
 
 def _merge_loops(loops: list[CopyLoop]) -> list[CopyLoop]:
@@ -88,10 +89,10 @@ def _merge_loops(loops: list[CopyLoop]) -> list[CopyLoop]:
             outer
             and outer.whole
             and loop.whole
-            and (outer.src, outer.dst) == (loop.src * loop.times, loop.dst * loop.times)
-            and outer.times * loop.times <= MAX_RUN
+            and (outer.src, outer.dst) == (loop.src * loop.count, loop.dst * loop.count)
+            and outer.count * loop.count <= MAX_RUN
         ):
-            merged[-1] = loop._replace(times=outer.times * loop.times, high=None)
+            merged[-1] = replace(loop, count=outer.count * loop.count, high=None)
         else:
             merged.append(loop)
     return merged
@@ -133,8 +134,8 @@ def load_fields(view: TensorView, box: PixelBox, target: int, row: int, run: int
     ``fill``. Adjacent pixels become one long run even under column padding."""
     source = view.address(box.n, box.y, box.x, box.c)
     rows, cols = box_loops(view, box, row, run)
-    if cols.src == cols.dst == box.channels == run and cols.times * run <= MAX_RUN:
-        return copy_fields(source, target, [rows], cols.times * run, (cols.low * run, cols.end * run), fill)
+    if cols.src == cols.dst == box.channels == run and cols.count * run <= MAX_RUN:
+        return copy_fields(source, target, [rows], cols.count * run, (cols.low * run, cols.end * run), fill)
     return copy_fields(source, target, [rows, cols], run, (0, box.channels), fill)
 
 

@@ -26,7 +26,7 @@ def order_model(
 ) -> OrderReport:
     """**Order search** for all of ``graph``: subgraphs between key nodes run in sequence, so each is searched alone.
     The time of ``limits`` is shared out by operators: each subgraph gets its part of what is left, one with a single
-    order none."""
+    order none. So are, in a graph of more than ``MANY``, the operators that are put in their places."""
     ends = time.monotonic() + limits.seconds
     parts = subgraphs(graph, smallest)
     orders, reports = [], []
