@@ -105,6 +105,7 @@ def test_an_engine_has_no_more_to_itself_than_its_largest_window(params):
     homes = end - params.engines * -(-largest // params.lv1_word) * params.lv1_word
     rings = (end - image.meta.segment_sizes[Segment.LV2]) // params.engines
     assert rings > largest
-    assert any(size and start < homes and start + size > end - rings * params.engines for start, size in (
-        job.window for job in image.meta.jobs
-    ))
+    assert any(
+        size and start < homes and start + size > end - rings * params.engines
+        for start, size in (job.window for job in image.meta.jobs)
+    )

@@ -4,7 +4,6 @@ import pytest
 
 from compiler import ir
 from compiler.plan.layers.lower import lower
-from compiler.plan.layers.origin import origin
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.sharing import BufferSharing
 from hw.contract.params import KIB, preset
@@ -53,9 +52,3 @@ def test_a_slice_of_a_tensor_under_another_shape_is_read_in_place(params):
     assert BufferSharing(build.graph, steps, params).inside == {part: (wide, (0, 0, 4))}
     for observe in (False, True):
         check(build.graph, params, observe)
-
-
-def test_parts_along_a_length_begin_at_a_column():
-    graph = ir.Graph("lengths", {"x": ir.Tensor("x", (1, 12, 24), "int8"), "batch": ir.Tensor("batch", (2, 12, 24), "int8")})
-    assert [origin(graph, "x", axis, 4) for axis in (0, 1, 2)] == [None, (0, 4, 0), (0, 0, 4)]
-    assert origin(graph, "batch", 1, 4) is None
