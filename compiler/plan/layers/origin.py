@@ -12,11 +12,11 @@ def origin(graph: ir.Graph, name: str, axis: int, first: int) -> Origin | None:
     shape = graph.tensors[name].shape
     if axis % len(shape) == len(shape) - 1:
         return (0, 0, first)
-    if len(shape) == 2:
+    if len(shape) in (2, 3) and axis == len(shape) - 2 and (len(shape) == 2 or shape[0] == 1):
         return (0, first, 0)  # rows of one matrix
-    if len(shape) not in (3, 4) or shape[0] != 1 or axis % len(shape) == 0:
+    if len(shape) != 4 or shape[0] != 1 or axis not in (1, 2):
         return None
-    return (0, first, 0) if axis % len(shape) == len(shape) - 2 else (first, 0, 0)
+    return (first, 0, 0) if axis == 1 else (0, first, 0)
 
 
 def is_in_place(graph: ir.Graph, op: ir.Operation) -> bool:

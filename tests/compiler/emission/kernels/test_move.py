@@ -2,6 +2,9 @@
 
 import pytest
 
+from compiler.pipeline import build as compile_graph
+from compiler.plan.options import Options
+from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder, check
 
@@ -34,3 +37,16 @@ def test_large_permute_passes_through_dram():
     build = GraphBuilder(6)
     build.output(build.permute(build.input((1, 50, 60, 9)), (0, 3, 2, 1)))
     check(build.graph, TINY.replace(lv2_bytes=16 * 1024))
+
+
+@both
+@pytest.mark.parametrize("perm", [(0, 2, 3, 1), (0, 3, 2, 1), (0, 2, 1, 3)])
+def test_an_input_comes_from_dram_in_runs_in_whatever_order_it_is_wanted(perm, params):
+    """Byte by byte each would be a burst."""
+    build = GraphBuilder(7)
+    build.output(build.table(build.permute(build.input((1, 3, 40, 24)), perm)))
+    check(build.graph, params)
+    image = compile_graph(build.graph, params, Options())[0]
+    code = [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
+    own = [insn.fields["len"] for insn in code if insn.op is Op.LD2 and insn.fields["src_seg"] == Segment.INPUTS]
+    assert own and min(own) >= 24

@@ -221,3 +221,12 @@ def test_an_unknown_order_is_refused():
         CompileError, match="order must be one of search, source, exhaustive, timed, measured, not 'best'"
     ):
         build(pooled(), TINY, Options(order="best"))
+
+
+def test_a_maximum_over_all_points_joins_a_convolution_that_is_most_of_the_network():
+    """It adds nothing to the unit that is busiest, and its window is cut so that it fits beside a convolution."""
+    make = GraphBuilder(3)
+    x = make.conv(make.input((1, 32, 32, 16)), 64, (1, 1))
+    make.output(make.pool("max", make.conv(x, 512, (1, 1)), (32, 32), (1, 1)))
+    assert regions_of(make.graph, BASE, 2)[-1] == ["conv", "maxpool", "maxpool"]
+    check(make.graph, BASE, engines=2)
