@@ -239,10 +239,12 @@ def estimate(
         loads = _own_loads(layer, context, params, tiling, g, work.share * work.tiles * chunks)
         dram += loads * context.engines
     elif context.in_dram:
-        short = tiling.chunk_channels < max(tile.channels for tile in layer.tiles)  # the rest of a pixel lies between
-        runs = load_cycles(g.in_rows * g.in_cols, tiling.chunk_channels, params) if short else 0.0
-        load = moved(0, params, 1) + work.share * max(runs, moved(g.lv1_bytes, params))
-        dram += acts1 * load * context.engines  # which share DRAM
+        load, depth = moved(work.share * g.lv1_bytes, params, 1), max(tile.channels for tile in layer.tiles)
+        if tiling.chunk_channels < depth:  # short runs, maybe read again and again, and engines share DRAM
+            runs = work.share * load_cycles(g.in_rows * g.in_cols, tiling.chunk_channels, params)
+            dram += acts1 * max(load, moved(0, params, 1) + runs) * context.engines
+        else:
+            dram += (work.passes if pixels_outer else channel_tiles) * work.tiles * chunks * load
     instructions = work.steps + acts0 + acts1 + weights0 + weights1 / tiling.group + 2 * channel_tiles * work.tiles
     fetch = moved(instructions * INSN_BYTES, params)
     # Results of a single channel tile go to DRAM in short runs, each a burst of its own.

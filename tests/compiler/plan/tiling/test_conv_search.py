@@ -90,3 +90,12 @@ def test_estimate_of_inner_layers_is_near_the_mac_bound(shape, outs, kernel, bou
     assert homes[x] == homes[y] == Segment.LV2
     layer = image.meta.layers[1]
     assert layer.macs / (params.macs / params.engines) > bound * layer.estimated_compute
+
+
+def test_deep_rows_in_dram_are_not_read_for_each_tile_of_channels():
+    """LV1 holds all parts of a pixel tile, so that the weights that are on chip meet all of it."""
+    params = preset("base")
+    layer = _layer(params, (1, 1, 1500, 1536), 384, kernel=(1, 1))
+    tiling = best_tiling(layer, TilingContext(1, True, True, 147456, 2, 1536, params.lv1_bytes, 454272), params)
+    parts = len(list(tiling.chunks(layer, 1536)))
+    assert tiling.pixels_outer and parts <= tiling.act_slots
