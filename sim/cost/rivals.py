@@ -100,10 +100,7 @@ def all_counted(accesses: dict[str, int], once: Collection[str], losers: Collect
     """Return the clients whose words :func:`lost` counts all of. What a chain waits for is served beside it, so the
     words of its own steps may be taken off that."""
     return [
-        client
-        for rivals, served, each in _conflicts(accesses, once, losers)
-        if served <= each
-        for client in rivals
+        client for rivals, served, each in _conflicts(accesses, once, losers) if served <= each for client in rivals
     ]
 
 

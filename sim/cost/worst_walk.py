@@ -31,7 +31,9 @@ _UNKNOWN = -1
 #: The layouts of ``worst_walk.c``.
 _Machine = structure("_Machine", "depth per_burst in_flight issue to_head grant", "")
 _Steps = structure("_Steps", "", "unit waits signals words")
-_Beside = structure("_Beside", "first late fetch debt insn_debt lost_on_chip lost_by_dram lost spared", "cycles latency")
+_Beside = structure(
+    "_Beside", "first late fetch debt insn_debt lost_on_chip lost_by_dram lost spared", "cycles latency"
+)
 _Between = structure("_Between", "count queued loaded", "step runs counts space")
 
 
