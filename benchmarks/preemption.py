@@ -14,7 +14,8 @@ import numpy as np
 from benchmarks import certificate_storms, driving, pause_after_arrival
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
-from benchmarks.switches import Interrupted, Urgent, interrupted
+from benchmarks.switches import SEED, Interrupted, Urgent, interrupted
+from benchmarks.withdrawn_pauses import withdrawn_pauses
 from caesura import latency_bound
 from compiler import Options
 from hw.contract.params import KIB, SocParams
@@ -26,6 +27,7 @@ SMALL = Urgent("conv_32x14x14_64_k3_s1_p1", 256 * KIB, 280)  #: fits beside the 
 #: Wants all of LV2; it takes so long itself that it interrupts another network, where it seldom meets its like.
 LARGE = Urgent("conv_256x56x56_64_k1_s1_p0", 0, 20)
 DISPLACED = "mobilenetv2"
+APART = 4_000  #: cycles between pauses that are withdrawn, in the mean
 
 
 @dataclass
@@ -153,11 +155,20 @@ def _slowdown(lab: Lab, campaign: Campaign) -> Measured:
 
 
 def _bound(lab: Lab, campaign: Campaign) -> Measured:
-    """Return the static bound of pause to HALTED over the worst case seen; a case above the bound is an error."""
+    """Return the static bound of pause to HALTED over the worst case seen; a case above the bound is an error.
+
+    Beside the switches, pauses of a run of its own count, which are withdrawn: as they cost little, there are many.
+    """
     run = campaign.of(lab)
-    bound, worst = latency_bound(run.image), max(run.halting)
-    detail = {"bound_cycles": bound.halt, "worst_seen_cycles": worst, "switches": len(run.halting)}
-    return Measured(bound.halt / worst, run.correct and worst <= bound.halt, detail)
+    with withdrawn_pauses(lab.device.driver, run.image, SEED, APART) as halts:
+        again = lab.run_image(LONG, run.image)
+    bound, worst = latency_bound(run.image), max([*run.halting, *halts.cycles])
+    detail = {
+        "bound_cycles": bound.halt, "worst_seen_cycles": worst, "switches": len(run.halting),
+        "worst_of_switches": max(run.halting), "withdrawn_pauses": len(halts.cycles), "beyond_bound": halts.beyond,
+    }  # fmt: skip
+    held = worst <= bound.halt and not halts.beyond
+    return Measured(bound.halt / worst, run.correct and again.correct and held, detail)
 
 
 def _driving_schedule(lab: Lab) -> Measured:

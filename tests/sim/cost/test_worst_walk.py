@@ -79,3 +79,16 @@ def test_a_signal_that_comes_too_late_is_an_error(walks):
     program = [Insn(Op.MAC, {"wait": 2}), Insn(Op.LD1, {"signal": 2}), Insn(Op.END)]
     with pytest.raises(ValueError, match="semaphore that only an instruction behind it signals"):
         bound.PauseBounds(preset("tiny"), Others(), walks(preset("tiny"))).of(program, False)
+
+
+@pytest.mark.parametrize("account", range(4))
+def test_both_walks_agree_on_each_account(account, monkeypatch):
+    """Not on the least of them alone, which may be another one's."""
+    monkeypatch.setattr(bound, "_ACCOUNTS", (bound._ACCOUNTS[account],))
+    bound._accounts.cache_clear()
+    try:
+        for seed in range(20):
+            compiled, python = bounds(random_program(random.Random(seed)), preset("base"), Others(1, 5), True)
+            assert compiled == python, f"seed {seed}"
+    finally:
+        bound._accounts.cache_clear()
