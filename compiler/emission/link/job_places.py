@@ -115,12 +115,10 @@ def _in_rings(jobs: Sequence[JobObject], budget: Lv2Budget) -> list[tuple[int, i
 def _in_space(
     jobs: Sequence[JobObject], placement: TensorPlacement, budget: Lv2Budget, params: SocParams
 ) -> list[tuple[int, int, int]]:
-    """Likewise of jobs that know their engine. Engines claim in turns, so that none gets all places of a layer. Each
-    has room for its largest window to itself, so that there always is one; all others may lie anywhere."""
-    engines, word = [(job.engine, job.step) for job in jobs], params.lv1_word
-    home = -(-max((len(job.window_data) for job in jobs), default=0) // word) * word
-    shared = shared_bytes(placement, budget) + (budget.windows - home) * budget.engines
-    space = WindowSpace(engines, [*_held(jobs, placement, budget)], shared, home, params.job_slots)
+    """Likewise of jobs that know their engine. Engines claim in turns, so that none gets all places of a layer."""
+    engines = [(job.engine, job.step) for job in jobs]
+    shared, slots = shared_bytes(placement, budget), params.job_slots
+    space = WindowSpace(engines, [*_held(jobs, placement, budget)], shared, budget.windows, slots)
     turns: list[tuple[int, int, int, int]] = []  # layer, number of the job on its engine, engine, index
     counts = [0] * budget.engines
     for index, (engine, layer) in enumerate(engines):

@@ -93,19 +93,3 @@ def test_windows_lie_side_by_side_where_all_fit(params):
 def test_windows_that_share_bytes_promise_nothing():
     image = _checked(late_weights(2), TINY, 1, 60 * KIB, points=1)
     assert image is not None and image.meta.weights_only == (0, 0)
-
-
-@pytest.mark.parametrize("params", [TINY, TWO], ids=["one engine", "two engines"])
-def test_an_engine_has_no_more_to_itself_than_its_largest_window(params):
-    """All other bytes are for windows of every engine."""
-    image = _checked(late_weights(2), params, 1, 60 * KIB, points=1)
-    assert image is not None
-    end = image.meta.segment_sizes[Segment.WINDOWS]
-    largest = max(size for _, size in (job.window for job in image.meta.jobs))
-    homes = end - params.engines * -(-largest // params.lv1_word) * params.lv1_word
-    rings = (end - image.meta.segment_sizes[Segment.LV2]) // params.engines
-    assert rings > largest
-    assert any(
-        size and start < homes and start + size > end - rings * params.engines
-        for start, size in (job.window for job in image.meta.jobs)
-    )
