@@ -25,7 +25,7 @@ def beside(engines: Sequence[Sequence[Sequence[Insn]]], params: SocParams, longe
     if not others:
         return Others(0, stores, store_beats=beats)
     counts = [_most_issued([insn for body in bodies for insn in body], params) for bodies in engines]
-    fetches = tuple((span, others * max(count[i] for count in counts)) for i, span in enumerate(_SPANS))
+    fetches = tuple((span, others * max((count[i] for count in counts), default=0)) for i, span in enumerate(_SPANS))
     return Others(others, stores, fetches, max(1, longest // (params.axi_burst_beats * params.dram_word)), beats)
 
 
@@ -35,7 +35,7 @@ def _few(stores: Sequence[tuple[int | None, int]], engines: int) -> tuple[int | 
     counts = [count for count, _ in stores if count is not None]
     total = sum(sorted(counts, reverse=True)[: max(1, engines)])
     few = len(counts) == len(stores) and total <= _FEW_STORES
-    return total if few else None, max(beats for _, beats in stores)
+    return total if few else None, max((beats for _, beats in stores), default=1)
 
 
 def _stores(insns: Sequence[Insn], params: SocParams) -> tuple[int | None, int]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from compiler import ir
-from compiler.plan.order.dimensions import even_pieces
+from compiler.plan.layers.origin import even_pieces
 from compiler.plan.plan import HeadGroups
 from compiler.plan.plan_error import PlanError
 from hw.contract.params import SocParams

@@ -1,4 +1,6 @@
-"""Where a part of a tensor begins that is cut along one axis."""
+"""Where a part of a tensor begins that is cut along one axis, and how an axis is cut evenly."""
+
+from itertools import pairwise
 
 from compiler import ir
 
@@ -27,3 +29,10 @@ def is_in_place(graph: ir.Graph, op: ir.Operation) -> bool:
     if len(shape) == 3 and op.axis % 3 == 1 and isinstance(op, ir.Concat):
         return False  # results of one dimension come from far apart, and mostly as other shapes
     return origin(graph, op.output, op.axis % len(shape), 0) is not None
+
+
+def even_pieces(extent: int, count: int) -> list[tuple[int, int]]:
+    """Return (first, end) of ``count`` nearly equal pieces of ``extent``, larger ones first."""
+    small, larger = divmod(extent, count)
+    bounds = [i * small + min(i, larger) for i in range(count + 1)]
+    return list(pairwise(bounds))

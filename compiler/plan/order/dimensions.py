@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
 
 Extents = tuple[int, int, int, int]  #: frames, channels, height, width
 Box4 = tuple[tuple[int, int], ...]  #: (first, end) along each of the four
@@ -142,10 +141,3 @@ RULES: dict[str, SplitRule] = {
     "elementwise": SplitRule((FRAMES, HEIGHT, WIDTH, CHANNELS), _alike),
     "concat": SplitRule((FRAMES, HEIGHT, WIDTH), _joined),
 }
-
-
-def even_pieces(extent: int, count: int) -> list[tuple[int, int]]:
-    """Return (first, end) of ``count`` nearly equal pieces of ``extent``, larger ones first."""
-    small, larger = divmod(extent, count)
-    bounds = [i * small + min(i, larger) for i in range(count + 1)]
-    return list(pairwise(bounds))

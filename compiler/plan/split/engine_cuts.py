@@ -19,8 +19,9 @@ import numpy.typing as npt
 from compiler import ir
 from compiler.plan.layers.fuse import fold_tables, fuse
 from compiler.plan.layers.lower import lower
+from compiler.plan.layers.origin import even_pieces
 from compiler.plan.options import Options
-from compiler.plan.order.dimensions import Dimension, even_pieces
+from compiler.plan.order.dimensions import Dimension
 from compiler.plan.plan import ImageCut
 from compiler.plan.regions.queue_schedule import QueuedStep, by_critical_path, makespan
 from compiler.plan.regions.units import layer_times

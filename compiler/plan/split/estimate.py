@@ -9,7 +9,8 @@ import numpy as np
 
 from compiler import ir
 from compiler.plan.layers.lower import lower
-from compiler.plan.order.dimensions import HEIGHT, Dimension, even_pieces
+from compiler.plan.layers.origin import even_pieces
+from compiler.plan.order.dimensions import HEIGHT, Dimension
 from compiler.plan.regions.units import layer_times
 from compiler.plan.split.parts import needed_boxes, whole_box
 from compiler.plan.split.runs import long_side

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from compiler import ir
+from compiler.plan.layers.origin import even_pieces
 from compiler.plan.order.dimensions import (
     HEIGHT,
     RULES,
@@ -20,7 +21,6 @@ from compiler.plan.order.dimensions import (
     Dimension,
     OperandNeed,
     SlidingWindow,
-    even_pieces,
 )
 from compiler.plan.plan import ImageCut
 
