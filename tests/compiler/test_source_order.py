@@ -32,7 +32,7 @@ def test_no_slower(seed):
 
 def test_what_a_price_favours_wrongly_is_not_taken(monkeypatch):
     """A search ends in the dearest of many orders, which its price likes a little."""
-    graph = branchy(2, 12, 16)
+    graph = branchy(3, 12, 16)
     own, least = planned(graph, "source")
     dear, priced = {}, Study.price
 
