@@ -38,6 +38,7 @@ from .pipeline import (
     lowered as lowered,
     settle as settle,
 )
+from .plan.layers.origin import even_pieces as even_pieces
 from .plan.options import ALL_LV2 as ALL_LV2, ORDERS as ORDERS, STRATEGIES as STRATEGIES, Options as Options
 from .plan.order.dimensions import (
     CHANNELS as CHANNELS,
@@ -49,7 +50,6 @@ from .plan.order.dimensions import (
     OperandNeed as OperandNeed,
     SlidingWindow as SlidingWindow,
     SplitRule as SplitRule,
-    even_pieces as even_pieces,
 )
 from .plan.order.graph import OperatorNode as OperatorNode, Order as Order, OrderGraph as OrderGraph, members as members
 from .plan.order.greedy import greedy_order as greedy_order, least_peak_order as least_peak_order
