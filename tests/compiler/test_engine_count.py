@@ -97,7 +97,7 @@ def test_without_placed_only_sharing_is_priced():
 
 def test_fewer_engines_are_taken_where_others_are_busy():
     """It ends sooner on the two that are free than on four of which two have long queues."""
-    graph = convolution(16, 16)
+    graph = convolution(32, 32)
     free = ways(graph)
     assert free.taken.engines == 4 and free.taken.ends == free.taken.cycles
     cycles = {way.engines: way.cycles for way in (free.taken, *free.others)}

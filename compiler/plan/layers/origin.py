@@ -26,8 +26,10 @@ def is_in_place(graph: ir.Graph, op: ir.Operation) -> bool:
     if not isinstance(op, ir.Concat | ir.Slice) or (isinstance(op, ir.Slice) and op.step > 1):
         return False
     shape = graph.tensors[op.output].shape
-    if len(shape) == 3 and op.axis % 3 == 1 and isinstance(op, ir.Concat):
-        return False  # results of one dimension come from far apart, and mostly as other shapes
+    if isinstance(op, ir.Concat) and len(shape) == 3 and op.axis % 3 == 1:
+        made = {each.output for each in graph.ops if isinstance(each, ir.Reshape)}
+        if made.intersection(op.inputs):
+            return False  # what was made in another shape has its place already
     return origin(graph, op.output, op.axis % len(shape), 0) is not None
 
 
