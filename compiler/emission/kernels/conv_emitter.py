@@ -8,7 +8,7 @@ from compiler.emission.kernels.conv_constants import ConvConstants
 from compiler.emission.kernels.conv_data import ConvData, sum_block
 from compiler.emission.kernels.conv_lv0 import lv0_loads
 from compiler.emission.kernels.conv_work import Addend, ConvWork
-from compiler.emission.program import BufferFill, CopyLoop, JobProgram, Ring, Sem, Task, copy_fields
+from compiler.emission.program import MOST_LV0_SLOTS, BufferFill, CopyLoop, JobProgram, Ring, Sem, Task, copy_fields
 from compiler.plan.layers import ChannelTile, params_bytes
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import (
@@ -40,9 +40,18 @@ class ConvEmitter:
     def splits_ends(self, tiles: Sequence[ChannelTile]) -> bool:
         """Return whether pixel tiles at the ends of a job that computes ``tiles`` may be cut, if input and output stay
         on chip: in depthwise layers, which load nothing twice for it but the rows at the cuts, and in short jobs, of
-        which the ends are much."""
+        which the ends are much, unless a channel tile finds inputs where the one before left them."""
         work = self.work
-        return work.x.view.on_chip and work.y.view.on_chip and (work.layer.depthwise or self._mac(tiles) <= _SHORT)
+        if not (work.x.view.on_chip and work.y.view.on_chip):
+            return False
+        return work.layer.depthwise or (self._mac(tiles) <= _SHORT and not self._inputs_stay(tiles))
+
+    def _inputs_stay(self, tiles: Sequence[ChannelTile]) -> bool:
+        """Return whether inputs of pixel tiles may stay in a ring from one channel tile to the next. Parts of the first
+        and the last tile would go between them, and buffers would not come free in the order of the ring."""
+        work = self.work
+        inputs = len(work.pixel_tiles) * min(len(work.chunks(tile.channels)) for tile in tiles)
+        return len(tiles) > 1 and not work.tiling.pixels_outer and inputs <= max(work.tiling.act_slots, MOST_LV0_SLOTS)
 
     def possible_ends(self, tiles: Sequence[ChannelTile]) -> tuple[Ends, ...]:
         """Return the ends to choose from for a job that computes ``tiles``, if they may be cut."""

@@ -2,11 +2,12 @@
 
 from compiler.emission.program.copies import CopyLoop, Fields, contiguous, copy_fields
 from compiler.emission.program.job import JobProgram
-from compiler.emission.program.ring import Ring, StagingRing, lv0_slots
+from compiler.emission.program.ring import MOST_LV0_SLOTS, Ring, StagingRing, lv0_slots
 from compiler.emission.program.semaphores import Sem
 from compiler.emission.program.task import BufferFill, Task
 
 __all__ = [
+    "MOST_LV0_SLOTS",
     "BufferFill", "CopyLoop", "Fields", "JobProgram", "Ring", "Sem", "StagingRing", "Task", "contiguous", "copy_fields",
     "lv0_slots",
 ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 A ring hands out its buffers in turn. Filling a buffer for the n-th time waits for the last reader of what it held;
 because the first fills wait for nothing and the last readers signal nothing, every semaphore is zero again at the end.
+Semaphores count, and do not say who signalled: buffers must have had their last readers in the order in which they are
+filled again.
 """
 
 from collections.abc import Callable, Hashable
@@ -13,13 +15,13 @@ from compiler.emission.program.task import BufferFill, Task
 from compiler.plan.memory.tensor_view import PixelBox, TensorView
 from hw.contract.isa import Op, Segment
 
-_LV0_SLOTS = 4  #: buffers of an LV0 memory, at most
+MOST_LV0_SLOTS = 4  #: buffers of an LV0 memory
 
 
 def lv0_slots(words: int, total: int) -> int:
     """Return how many buffers of ``words`` to use in an LV0 memory of ``total`` words: with more than two, LD0 need not
     wait for MAC to end before it loads the next but one."""
-    return max(2, min(_LV0_SLOTS, total // words))
+    return max(2, min(MOST_LV0_SLOTS, total // words))
 
 
 class Ring:
@@ -35,6 +37,7 @@ class Ring:
         self.base, self.size, self.slots = base, size, slots
         self.filler, self.reader = PAIRS[full, free]
         self._fills: list[BufferFill] = []
+        self._reads = self._freed = 0  # tasks that read, and the last of them that freed a buffer
 
     def find(self, key: Hashable) -> BufferFill | None:
         """Return the buffer that holds ``key``, if one still does."""
@@ -59,13 +62,17 @@ class Ring:
         return held
 
     def filled_by(self, fill: BufferFill, tasks: list[Task]) -> None:
-        """``tasks`` (of the filling unit, in order) fill the buffer; call once per fill."""
+        """``tasks`` (of the filling unit, in order) fill the buffer; call once per fill. Raises ValueError if buffers
+        do not come free in the order in which they are filled."""
         fill.fillers = tasks
         for task in tasks:
             task.fills = fill
         tasks[-1].signals.add(self.full)
         if fill.number >= self.slots:
             previous = self._fills[fill.number - self.slots]
+            if previous.last_read < self._freed:
+                raise ValueError(f"{self.reader.name} has read {previous.key} before what was in the ring earlier")
+            self._freed = previous.last_read
             previous.readers[-1].signals.add(self.free)
             tasks[0].waits.add(self.free)
 
@@ -74,6 +81,8 @@ class Ring:
         for task in tasks:
             if not fill.readers:
                 task.waits.add(self.full)
+            self._reads += 1
+            fill.last_read = self._reads
             fill.readers.append(task)
             task.reads.append(fill)
 

@@ -74,10 +74,12 @@ def release(tasks: Iterable[Task]) -> None:
 
 @dataclass(eq=False)
 class BufferFill:
-    """What one buffer of a ring holds for a while: ``address`` of the buffer, the tasks that fill and read it."""
+    """What one buffer of a ring holds for a while: ``address`` of the buffer, the tasks that fill and read it, and when
+    the latest of these comes among all that read the ring."""
 
     key: Hashable
     address: int
     number: int
     fillers: list[Task] = field(default_factory=list)
     readers: list[Task] = field(default_factory=list)
+    last_read: int = 0
