@@ -22,5 +22,5 @@ def test_keys_in_the_same_order_again(order):
 
 @pytest.mark.parametrize("order", ["abcdbefg", "ABbcabCD"])
 def test_a_key_that_outlives_those_behind_it(order):
-    with pytest.raises(ValueError, match="MAC has read .* before what was in the ring earlier"):
+    with pytest.raises(ValueError, match=r"MAC has read .* before what was in the ring earlier"):
         used(order, 3)
