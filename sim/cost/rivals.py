@@ -110,14 +110,17 @@ def _conflicts(
     """Yield for each port of a scratchpad the clients in ``once``, words that are served to them, and how often the
     others may wait for them."""
     for clients in PORTS:
-        served = {client: accesses[client] for client in clients if accesses.get(client)}
-        rivals = {client: words for client, words in served.items() if client in once}
-        each = 0
-        for client, own in served.items():
-            if losers is None or client in losers:
-                others = [words for name, words in rivals.items() if name != client]
-                each += min(len(others) * own, sum(others))
-        yield list(rivals), sum(rivals.values()), each
+        rivals, words, each = [], 0, 0
+        for client in clients:
+            if client in once and accesses.get(client):
+                rivals.append(client)
+                words += accesses[client]
+        for client in clients:
+            own = accesses.get(client, 0)
+            if own and (losers is None or client in losers):
+                mine = client in once  # one of the rivals
+                each += min((len(rivals) - mine) * own, words - mine * own)
+        yield rivals, words, each
 
 
 def rivals_of(insns: Iterable[Insn], others: Others) -> Rivals:

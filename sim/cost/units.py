@@ -46,7 +46,9 @@ def typical_cycles(shape: Shape, params: SocParams, engines: int = 1) -> int:
         return UNIT_START + shape.blocks * max(shape.pixels, params.rows)
     if isinstance(shape, VecShape):
         return UNIT_START + int(shape.vectors * shape.window)
-    words = sum(run.alike * run.written for run in shape.runs)
+    words = 0
+    for run in shape.runs:
+        words += run.alike * run.written
     if shape.op not in DRAM_OPS:
         return UNIT_START + words
     return UNIT_START + params.dram_latency + ceil(moved(engines * words * params.dram_word, params))

@@ -42,7 +42,7 @@ class Box(NamedTuple):
 
     def bounds(self) -> tuple[int, int]:
         """Return the smallest element index and one past the largest; (0, 0) if the box is empty."""
-        if self.empty:
+        if 0 in self.shape:
             return 0, 0
         low = high = self.offset
         for n, s in zip(self.shape, self.strides, strict=True):

@@ -2,7 +2,7 @@
 copies that one instruction can carry out each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from compiler.emission.program.address import Address, Symbol
 from compiler.plan.memory.tensor_view import PixelBox, TensorView, inside
@@ -15,30 +15,22 @@ _ADDRESS_MASK = (1 << 32) - 1
 Fields = dict[str, Address]  #: of an instruction, by name
 
 
-@dataclass(frozen=True)
+@dataclass
 class CopyLoop:
-    """One loop of a copy: iterations, strides in bytes, and the range of iterations that is read (else filled)."""
+    """One loop of a copy: iterations, strides in bytes, and the range of iterations that is read (else filled), all if
+    nothing says it. ``whole``: every iteration is read."""
 
     count: int
     src: int
     dst: int
     low: int = 0
-    high: int | None = None
+    high: int = -1
+    whole: bool = field(init=False)
 
-    @property
-    def end(self) -> int:
-        """End of the range that is read."""
-        return self.count if self.high is None else self.high
-
-    @property
-    def read(self) -> tuple[int, int]:
-        """Return the first iteration that is read, and that behind the last; zeros if there is none."""
-        return (self.low, self.end) if self.low < self.end else (0, 0)
-
-    @property
-    def whole(self) -> bool:
-        """Every iteration is read."""
-        return self.low == 0 and self.end == self.count
+    def __post_init__(self) -> None:
+        if self.high < 0:
+            self.high = self.count
+        self.whole = self.low == 0 and self.high == self.count
 
 
 _ONCE = CopyLoop(1, 0, 0)
@@ -67,7 +59,8 @@ def copy_fields(
         raise ValueError(f"a copy has three loops of which the inner two clip, not {loops}")
     src = src if isinstance(src, Symbol) else src & _ADDRESS_MASK  # under padding a copy starts before its tensor
     outer, middle, inner = loops
-    (lo1, hi1), (lo0, hi0) = middle.read, inner.read
+    lo1, hi1 = (middle.low, middle.high) if middle.low < middle.high else (0, 0)
+    lo0, hi0 = (inner.low, inner.high) if inner.low < inner.high else (0, 0)
     return {
         "src": src, "dst": dst, "len": length, "lo": low, "hi": high, "fill": fill,
         "n2": outer.count, "src_s2": outer.src, "dst_s2": outer.dst, "n1": middle.count, "src_s1": middle.src,
@@ -92,7 +85,7 @@ def _merge_loops(loops: list[CopyLoop]) -> list[CopyLoop]:
             and (outer.src, outer.dst) == (loop.src * loop.count, loop.dst * loop.count)
             and outer.count * loop.count <= MAX_RUN
         ):
-            merged[-1] = replace(loop, count=outer.count * loop.count, high=None)
+            merged[-1] = replace(loop, count=outer.count * loop.count, high=-1)
         else:
             merged.append(loop)
     return merged
@@ -135,7 +128,7 @@ def load_fields(view: TensorView, box: PixelBox, target: int, row: int, run: int
     source = view.address(box.n, box.y, box.x, box.c)
     rows, cols = box_loops(view, box, row, run)
     if cols.src == cols.dst == box.channels == run and cols.count * run <= MAX_RUN:
-        return copy_fields(source, target, [rows], cols.count * run, (cols.low * run, cols.end * run), fill)
+        return copy_fields(source, target, [rows], cols.count * run, (cols.low * run, cols.high * run), fill)
     return copy_fields(source, target, [rows, cols], run, (0, box.channels), fill)
 
 

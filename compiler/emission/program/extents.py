@@ -119,17 +119,17 @@ def written_box(task: Task) -> Box:
 
 def _written(fields: Mapping[str, int], name: str, run: int) -> Box:
     """Return what loops write that begin at field ``name``, in runs of so many bytes."""
-    shape = (*(fields.get(f"n{i}", 1) for i in _LOOPS), run)
-    return Box(fields.get(name, 0), shape, (*(fields.get(f"{name}_s{i}", 0) for i in _LOOPS), 1))
+    get = fields.get  # spelt out: regions ask this of every task
+    shape = (get("n2", 1), get("n1", 1), get("n0", 1), run)
+    return Box(get(name, 0), shape, (get(name + "_s2", 0), get(name + "_s1", 0), get(name + "_s0", 0), 1))
 
 
 def read_box(task: Task) -> Box:
     """Return the bytes that a copy reads, one by one; empty if it only fills."""
-    f = task.numbers
-    start = f.get("src", 0)
+    get = task.numbers.get
+    start = get("src", 0)
     start -= (start >> 31) << 32  # under padding a copy starts before its tensor
-    s2, s1, s0 = (f.get(f"src_s{i}", 0) for i in _LOOPS)
-    lows = (0, f.get("lo1", 0), f.get("lo0", 0), f.get("lo", 0))
-    ends = (f.get("n2", 1), f.get("hi1", 1), f.get("hi0", 1), f.get("hi", f.get("len", 1)))
-    offset = start + lows[1] * s1 + lows[2] * s0 + lows[3]
-    return Box(offset, tuple(max(0, end - low) for low, end in zip(lows, ends, strict=True)), (s2, s1, s0, 1))
+    s2, s1, s0 = get("src_s2", 0), get("src_s1", 0), get("src_s0", 0)
+    lo1, lo0, lo = get("lo1", 0), get("lo0", 0), get("lo", 0)
+    runs = max(0, get("hi1", 1) - lo1), max(0, get("hi0", 1) - lo0), max(0, get("hi", get("len", 1)) - lo)
+    return Box(start + lo1 * s1 + lo0 * s0 + lo, (get("n2", 1), *runs), (s2, s1, s0, 1))

@@ -32,14 +32,18 @@ def schedule(
 ) -> TaskSchedule:  # fmt: skip
     """Order ``tasks``, for ``engines`` that share DRAM; raises ValueError if their semaphores do not balance or wait in
     a circle."""
-    cycles = duration or (lambda task: insn_cycles(task.op, task.fields, params, engines))
     by_unit: dict[Unit, list[int]] = {unit: [] for unit in Unit}
     for number, task in enumerate(tasks):
         by_unit[task.unit].append(number)
     queues = [(unit, len(numbers)) for unit, numbers in by_unit.items()]
     queued = [number for numbers in by_unit.values() for number in numbers]
-    needs, left = _needs([tasks[number] for number in queued])
-    found = QueuedTasks(queues, (cycles(tasks[number]) for number in queued), needs).schedule(queued)
+    in_queues = [tasks[number] for number in queued]
+    needs, left = _needs(in_queues)
+    if duration:
+        cycles = [duration(task) for task in in_queues]
+    else:
+        cycles = [insn_cycles(task.op, task.fields, params, engines) for task in in_queues]
+    found = QueuedTasks(queues, cycles, needs).schedule(queued)
     if len(found.taken) < len(tasks):
         taken = {queued[place] for place in found.taken}
         stuck: dict[str, str] = {}
@@ -49,7 +53,7 @@ def schedule(
         raise ValueError(f"tasks wait for semaphores that nothing signals: {stuck}")
     if left:
         raise ValueError(f"semaphores {', '.join(sem.name for sem in left)} are signalled more often than waited for")
-    places = sorted(range(len(tasks)), key=lambda place: (found.starts[place], queued[place]))
+    places = [place for *_, place in sorted(zip(found.starts, queued, range(len(tasks)), strict=True))]
     starts, ends = ([int(times[place]) for place in places] for times in (found.starts, found.ends))
     return TaskSchedule([tasks[queued[place]] for place in places], max(ends, default=0), starts, ends)
 

@@ -16,7 +16,7 @@ _COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)
 _FETCHES = ((16_384, 900), (32_768, 1500), (65_536, 2500))
 
 
-def random_insn(rng: random.Random, most: int) -> Insn:
+def random_insn(rng: random.Random, most: int = 4) -> Insn:
     """``most``: iterations of a loop of a VEC."""
     op = rng.choice([*_COPIES, Op.MAC, Op.VEC, Op.CANCEL])
     loops = {f"n{k}": rng.randint(1, most if op is Op.VEC else 4) for k in range(3)}
