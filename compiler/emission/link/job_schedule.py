@@ -28,7 +28,8 @@ def scheduled_cycles(
     needs = _needs(jobs, places, engines, body)
     cycles = [float(jobs[i].cycles + BODY_TO_BODY) for i in order] + [_load(jobs[i], params) for i in order]
     queues = [(unit, len(engines[engine])) for unit, engine in _units(budget.engines)]
-    ends = QueuedTasks(queues, cycles, needs).schedule(range(len(cycles))).ends
+    rank = [float(place) for numbers in engines.values() for place in range(len(numbers))]  # engines take turns at DRAM
+    ends = QueuedTasks(queues, cycles, needs).schedule(rank + rank).ends
     return max(ends, default=0.0)
 
 

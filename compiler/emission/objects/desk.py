@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from compiler.emission.kernels.registry import KernelContext
 from compiler.emission.objects.object_store import ObjectStore
 from compiler.emission.objects.question import Question
-from compiler.emission.objects.step_object import StepObject, step_jobs, step_object
+from compiler.emission.objects.step_object import RefusedRegion, StepObject, step_jobs, step_object
 from compiler.emission.objects.workers import Workers, cpus
 from compiler.emission.preempt.points import PointLimits
 from compiler.ir import CompileError
@@ -99,7 +99,8 @@ class Desk:
         self._make_room(questions)
         for key in questions.keys() - self._objects.keys():
             if self._store and (found := self._store.find(key)) is not None:
-                answer = self._file(key, questions[key], found)
+                kept = found if isinstance(found, StepObject) else CompileError(found.why)
+                answer = self._file(key, questions[key], kept)
                 if answer is not None:
                     self._store.used(answer)
         cycles = {key: _cycles(question) for key, question in questions.items() if key not in self._objects}
@@ -113,6 +114,8 @@ class Desk:
             answer = self._file(key, questions[key], made)
             if self._store and isinstance(made, StepObject):
                 self._store.keep(key, made, answer)
+            elif self._store and questions[key].step.free and questions[key].step.places:
+                self._store.keep(key, RefusedRegion(str(made)))
         if self._store:
             self._store.prune()
 

@@ -2,7 +2,7 @@
 
 The name of a file is the digest of all that its object depends on: the question about a step, and the compiler's
 source. Files carry a digest of what they hold, and are read only if it is right. They are pickles that may name nothing
-but values of the compiler (frozen data classes and enumerations), so that to read one runs no code.
+but values of the compiler (frozen data classes, named tuples and enumerations), so that to read one runs no code.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from compiler.emission.objects.step_object import StepObject
+from compiler.emission.objects.step_object import RefusedRegion, StepObject
 from sim import BoundedFolder, cache_dir, sources_digest
 
 #: All code that an object comes from.
@@ -33,18 +33,18 @@ class ObjectStore:
         self._files = BoundedFolder(folder or cache_dir() / "objects", most)
         self._written = False
 
-    def find(self, key: str) -> StepObject | None:
-        """Return the object of the question with this key; None if there is none, or only a damaged one."""
+    def find(self, key: str) -> StepObject | RefusedRegion | None:
+        """Return the answer to the question with this key; None if there is none, or only a damaged one."""
         found = self._read(key)
         found = self._read(found) if isinstance(found, str) else found
-        return found if isinstance(found, StepObject) else None
+        return found if isinstance(found, StepObject | RefusedRegion) else None
 
     def used(self, key: str) -> None:
         """Note that what is kept under this key is of use, so that other files are removed first."""
         self._files.used(_name(key))
 
     def _read(self, key: str) -> Any:
-        """Return what the file of a key holds, an object or the key of its question; None if nothing does."""
+        """Return what the file of a key holds, an answer or the key of its question; None if nothing does."""
         name = _name(key)
         try:
             raw = self._files.read(name)
@@ -59,13 +59,13 @@ class ObjectStore:
         self._files.used(name)
         return found
 
-    def keep(self, key: str, made: StepObject, answer: str | None = None) -> None:
-        """Keep the object of the question with this key; under the key ``answer`` it is found as well."""
+    def keep(self, key: str, made: StepObject | RefusedRegion, answer: str | None = None) -> None:
+        """Keep the answer to the question with this key; under the key ``answer`` it is found as well."""
         self._write(key, made)
         if answer is not None:
             self._write(answer, key)
 
-    def _write(self, key: str, value: StepObject | str) -> None:
+    def _write(self, key: str, value: StepObject | RefusedRegion | str) -> None:
         packed = zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
         self._written |= self._files.write(_name(key), hashlib.sha256(packed).digest() + packed)
 
@@ -86,7 +86,8 @@ class _Values(pickle.Unpickler):
         frozen = dataclasses.is_dataclass(found) and getattr(found, "__dataclass_params__").frozen  # noqa: B009
         if not isinstance(found, type) or found.__module__ != module:
             raise pickle.UnpicklingError(f"{module}.{name} is no class")
-        if not frozen and not issubclass(found, enum.Enum):
+        named = issubclass(found, tuple) and hasattr(found, "_fields")
+        if not frozen and not named and not issubclass(found, enum.Enum):
             raise pickle.UnpicklingError(f"{module}.{name} is no value")
         return found
 

@@ -81,6 +81,13 @@ class JobObject:
 
 
 @dataclass(frozen=True)
+class RefusedRegion:
+    """Says ``why`` the members of a free region cannot be one step, or gain nothing by it."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class StepObject:
     """Holds the jobs of a step, in order, and the ``tiles`` of each member."""
 

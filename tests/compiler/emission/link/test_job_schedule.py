@@ -59,6 +59,12 @@ def test_engines_share_the_memory(monkeypatch):
     assert takes(monkeypatch, jobs, [0, 0]) == 2 * LOAD + body(10)
 
 
+def test_engines_take_turns_at_the_memory(monkeypatch):
+    """Nobody loads for the layer after next while another engine has nothing for the next."""
+    jobs = [job(engine, step, 10_000, 4096) for engine in (0, 1) for step in range(3)]
+    assert takes(monkeypatch, jobs, [0] * 6) == 2 * LOAD + 3 * body(10_000)
+
+
 def test_a_layer_waits_for_the_one_before_it_on_all_engines(monkeypatch):
     jobs = [job(0, 0, 10), job(1, 0, 5000), job(0, 2, 70)]
     assert takes(monkeypatch, jobs, [0, 0, 0]) == body(5000) + body(70)
