@@ -67,7 +67,7 @@ def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], No
 
     try:
         prepared = quantiser.prepared(proto)
-        if refused := recurrent_amid(load(prepared)):
+        if refused := recurrent_amid(load(prepared, sizes=asked.sizes)):
             raise UsageError(f"{model}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
         told(f"finding ranges on {len(feeds)} samples")
         quantiser.quantise(prepared, feeds, output, activations=asked.activations, per_channel=not asked.per_tensor)

@@ -97,8 +97,9 @@ def test_quantise_leaves_it_dynamic(tmp_path):
     arguments = ["quantise", tmp_path / "f.onnx", "--data", tmp_path / "x.npy", "-o", tmp_path / "q.onnx"]
     code, _, err = caesura_command(*arguments)
     assert code == 2 and "--dim width=N" in err
-    code, out, _ = caesura_command(*arguments, "--dim", "width=20")
-    assert code == 0 and f"--input {tmp_path / 'x.npy'} --dim width=20 --check" in " ".join(out.split())
+    code, out, err = caesura_command(*arguments, "--dim", "width=20")
+    assert code == 0, err
+    assert f"--input {tmp_path / 'x.npy'} --dim width=20 --check" in " ".join(out.split())
     assert caesura.compile(tmp_path / "q.onnx", sizes={"width": 24}).meta.inputs[0].shape == [1, 3, 32, 24]
 
 

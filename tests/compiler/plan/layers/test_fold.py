@@ -17,4 +17,4 @@ def test_a_result_that_leaves_the_model_in_another_shape_is_kept():
     x = make.conv(make.input((1, 4, 4, 8)), 8, (1, 1))
     make.output(make.table(x))
     make.output(make.reshape(x, (1, 1, 16, 8)))
-    assert "conv" in [layer.kind for layer in check(make.graph, TINY).meta.layers]
+    assert "conv" in [kind for layer in check(make.graph, TINY).meta.layers for kind in layer.kind.split("+")]
