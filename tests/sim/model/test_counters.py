@@ -77,10 +77,10 @@ def test_counters_of_bodies_that_go_alike_are_worked_out_once(monkeypatch):
     with closing(open_simulator(TINY, "model")) as bus:
         device = Device(bus)
         model = device.load(image)
-        for inference in range(24):
+        for inference in range(48):
             device.begin(model, 10**7)
             ids = device.submit(model, range(len(image.meta.jobs)), limit=10**7)
-            if inference == 23:
+            if inference == 47:
                 assert 2 * len(worked_out) < len(asked)
                 device.counters(0)
                 bus.advance(97)
