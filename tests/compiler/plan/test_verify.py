@@ -5,6 +5,7 @@ import json
 import random
 import re
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from compiler.plan.json_form import encoded
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
 from hw.contract.params import preset
-from tests.support.graphs import random_inputs, residual_block
+from tests.support.graphs import GraphBuilder, random_inputs, residual_block
 from tests.support.image_cases import BUILDS
 from tests.support.image_runner import run_image
 from tests.support.networks import DIGITS
@@ -36,8 +37,20 @@ def made(name: str) -> tuple[ir.Graph, dict]:
     if name in ("residual", "branchy"):
         graph = residual_block(1).graph if name == "residual" else branchy(2, 6, 16)
         return graph, encoded(build(graph, TINY, jobs=1)[1])
+    if name == "attention":
+        make = GraphBuilder(3)
+        make.output(make.attention(24, 2, 16))
+        return make.graph, encoded(build(make.graph, TINY, jobs=1)[1])
     graph, params, options = BUILDS[name]()
     return graph, encoded(build(graph, params, options, jobs=1)[1])
+
+
+def groups(*ends, stripes=1):
+    """What changes the groups of heads of ``attention`` into those from each of ``ends`` to the next."""
+    product = [op.name for op in made("attention")[0].ops if isinstance(op, ir.Product)][-1]
+    return [
+        {"kind": "heads", "operator": product, "groups": [[a, b - a] for a, b in pairwise(ends)], "stripes": stripes}
+    ]
 
 
 def edited(fields, path, change):
@@ -87,6 +100,10 @@ MUTANTS = {
     "two cuts": ("split", ["rewrites"], lambda cuts: [*cuts, cuts[0]], "is in two cuts"),
     "half a cut": ("split", ["rewrites", 0, "operators"], lambda ops: ops[:-1], "layer .* stands where|made within"),
     "a load": ("digits", ["rewrites"], [{"kind": "load", "input": "x"}], "input 'x' is none of the model's"),
+    "heads": ("attention", ["rewrites"], lambda _: groups(0, 1), "groups of .* must cover its 2 heads"),
+    "no head": ("attention", ["rewrites"], lambda _: groups(0, 2, 2), "a group of .* has no head"),
+    "no stripes": ("attention", ["rewrites"], lambda _: groups(0, 1, 2, stripes=0), "has 0 stripes, and must have 1"),
+    "stripes": ("attention", ["rewrites"], lambda _: groups(0, 1, 2, stripes=25), "25 stripes, .* must have 1 to 24"),
     "layers": ("digits", ["layers", 1], "x", "layer 'conv2' stands where 'x' does in the plan"),
     "a layer that is missing": ("digits", ["steps"], lambda steps: steps[1:], "'conv1' is in 0 of them; each layer"),
     "a layer twice": ("digits", ["steps"], lambda steps: [*steps, steps[0]], "'conv1' is in 2 of them; each layer"),
