@@ -14,9 +14,8 @@ LENGTHS = (5, 9, 17, 9)
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs the command in a cache of its own; returns exit code, standard output and standard error."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def command(monkeypatch, capsys):
+    """Runs the command; returns exit code, standard output and standard error."""
 
     def run(*arguments):
         monkeypatch.setattr("sys.argv", ["caesura", *map(str, arguments)])
@@ -74,8 +73,9 @@ def test_a_library_is_built_listed_matched_and_run(command, model, samples, tmp_
             np.testing.assert_array_equal(found[name], wanted)
 
 
-def test_without_a_library_kernels_are_compiled(command, model, samples):
-    code, out, _ = command("run", model, "--input", samples, "--samples", 2, "--check")
+def test_without_a_library_kernels_are_compiled(command, model, samples, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    code, out, _ = command("run", model, "--input", samples, "--samples", 2, "--check", "--backend", "model")
     assert code == 0 and out.count("compiled") == 2 and out.count("equal") == 2
 
 
@@ -123,7 +123,8 @@ def test_a_library_of_another_model_or_machine_is_refused(command, model, sample
     code, _, err = command("run", model, "--input", samples, "--kernels", library)
     assert code == 2 and "other.ckl: its kernels are for model" in err
     command("kernels", "build", model, "--lengths", "5:5", "-o", library)
-    code, _, err = command("run", model, "--input", samples, "--kernels", library, "--set", "lv2_bytes=256KiB")
+    machine = ("--backend", "model", "--set", "lv2_bytes=256KiB")
+    code, _, err = command("run", model, "--input", samples, "--kernels", library, *machine)
     assert code == 2 and "its kernels are for hardware" in err
     library.write_bytes(library.read_bytes()[:-3])
     code, _, err = command("run", model, "--input", samples, "--kernels", library)
