@@ -38,13 +38,13 @@ def test_each_part_works_before_the_next_is_made(soc):
         data = np.full((1, 8, 8), model.number + 1, np.int8)
         model.write_tensor("x", data)
         jobs.wait_for_windows(model, LIMIT)
-        jobs.begin(model)
+        jobs.begin(model, ())
         jobs.collect(jobs.submit(model, [0], limit=LIMIT, cycle_limit=None, engine=None), LIMIT)
         np.testing.assert_array_equal(model.read_tensor("y"), data)
     assert scrubber.cleared == 4  # engine and windows, for each of the two
 
     preemption = Preemption(queues, jobs, dram, events)
-    jobs.begin(models[0])
+    jobs.begin(models[0], ())
     queued = jobs.submit(models[0], [0], limit=LIMIT, cycle_limit=None, engine=None)
     preemption.resume(preemption.suspend([0]))
     jobs.collect(queued, LIMIT)
