@@ -1,6 +1,6 @@
 """Tells who gets in the way of whom at the worst: other engines, and the clients of the scratchpads' banks."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -93,7 +93,7 @@ def lost(accesses: dict[str, int], once: Collection[str], losers: Collection[str
     In a cycle that a client loses at a bank, another one is served there. So clients lose no more cycles than words are
     served to those others, and, as they take turns, none loses more than one per word of its own and rival.
     """
-    return sum(min(served, each) for _, served, each in _conflicts(accesses, once, losers))
+    return sum([min(served, each) for _, served, each in _conflicts(accesses, once, losers)])
 
 
 def all_counted(accesses: dict[str, int], once: Collection[str], losers: Collection[str]) -> list[str]:
@@ -106,11 +106,12 @@ def all_counted(accesses: dict[str, int], once: Collection[str], losers: Collect
 
 def _conflicts(
     accesses: dict[str, int], once: Collection[str], losers: Collection[str] | None
-) -> Iterator[tuple[list[str], int, int]]:
-    """Yield for each port of a scratchpad the clients in ``once``, words that are served to them, and how often the
+) -> list[tuple[list[str], int, int]]:
+    """Return for each port of a scratchpad the clients in ``once``, words that are served to them, and how often the
     others may wait for them."""
+    found = []
     for clients in PORTS:
-        rivals, words, each = [], 0, 0
+        rivals, words, each = list[str](), 0, 0
         for client in clients:
             if client in once and accesses.get(client):
                 rivals.append(client)
@@ -120,7 +121,8 @@ def _conflicts(
             if own and (losers is None or client in losers):
                 mine = client in once  # one of the rivals
                 each += min((len(rivals) - mine) * own, words - mine * own)
-        yield rivals, words, each
+        found.append((rivals, words, each))
+    return found
 
 
 def rivals_of(insns: Iterable[Insn], others: Others) -> Rivals:
