@@ -202,6 +202,10 @@ OPERATOR_FORMS = (
         (ir.LayerNorm,),
     ),
     OperatorForms(
+        (rows.rms_normalization,), "last axis; also written out in single operators", "passes over rows",
+        (ir.RmsNorm,),
+    ),
+    OperatorForms(
         (instance_norm.instance_normalization,),
         "one scale and one bias for all channels, of up to 4,080 pixels; caesura quantise writes others, and "
         "GroupNormalization, in this form with Mul and Add", "passes over rows", (ir.LayerNorm,),

@@ -121,13 +121,16 @@ class GraphBuilder:
         self.graph.ops.append(ir.Softmax(y, [x], y, *tables, min(sum_bits, 30) - 22, int(low), int(low), int(high)))
         return y
 
-    def layer_norm(self, x: str, dtype: str = "int8") -> str:
+    def layer_norm(self, x: str, dtype: str = "int8", kind: type[ir.LayerNorm | ir.RmsNorm] = ir.LayerNorm) -> str:
         y, channels = self.tensor(self.shape(x), dtype), self.shape(x)[-1]
         how = self.requantise(y, 1 << 18, channels)
         how.scale *= self.rng.choice([-1, 1], channels).astype(np.float32)
         bias = self.rng.integers(-(1 << 18), 1 << 18, channels).astype(np.int32)
-        self.graph.ops.append(ir.LayerNorm(y, [x], y, int(self.rng.integers(0, 1 << 20)), 18, bias, how))
+        self.graph.ops.append(kind(y, [x], y, int(self.rng.integers(0, 1 << 20)), 18, bias, how))
         return y
+
+    def rms_norm(self, x: str, dtype: str = "int8") -> str:
+        return self.layer_norm(x, dtype, ir.RmsNorm)
 
     def attention(self, length: int, heads: int, width: int, keys: int = 0, mask: bool = False) -> str:
         """Scores, softmax and sums of values of ``heads`` heads of ``width`` channels."""
