@@ -212,7 +212,7 @@ OPERATOR_FORMS = (
     ),
     OperatorForms((unsupported.index_of_extreme,), "behind the last 8-bit tensor", "a step of the CPU", ()),
     OperatorForms(
-        (matmul.attention, recurrent.recurrent, unsupported.local_response), "none: refused, with a way out", "", (),
-        types="",
+        (matmul.attention, matmul.rotary_embedding, recurrent.recurrent, unsupported.local_response),
+        "none: refused, with a way out", "", (), types="",
     ),
 )  # fmt: skip
