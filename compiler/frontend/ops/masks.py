@@ -1,4 +1,5 @@
-"""Where with a constant condition: a causal mask, as exporters write it."""
+"""Where with a constant condition, and Add of a constant that leaves values or takes them below all that is stored: a
+causal mask, as exporters write it."""
 
 from dataclasses import dataclass
 
@@ -36,6 +37,23 @@ class Masked(Pending):
         keep = Requantisation(np.ones(1, np.float32), other, lo, hi)
         draft.add(Eltwise(self.node, [x, mask], made.tensor, kind_="mul", requantise=keep))
         return made
+
+
+def summed(
+    node: str, x: Real, constant: QuantConst, target: Quantisation, low: float, high: float
+) -> Masked | None:  # fmt: skip
+    """Return ``x`` plus a constant of its shape, stored as ``target``, if each element of that is zero or so low that
+    the sum is less than all stored values; None if it is another constant. As a sum, the steps of the constant would be
+    too coarse for ``x``."""
+    added = np.broadcast_to(constant.array, x.shape)
+    kept = added == 0
+    lowest = (target.limits[0] - 1 - target.zero_point) * float(target.scale)
+    largest = (x.quantisation.limits[1] - x.quantisation.zero_point) * float(x.quantisation.scale)
+    if kept.all() or not (added[~kept].astype(np.float64) + largest <= lowest).all():
+        return None
+    return Masked(
+        shape=x.shape, node=node, roots=(x.quant.tensor,), x=x, mask=kept, otherwise=lowest, low=low, high=high
+    )
 
 
 @operator("Where")
