@@ -10,7 +10,7 @@ import onnx
 from compiler.written_nodes import NodeWriter, rewritten
 
 _MASKED = -1e4  #: a float mask from here on downwards leaves nothing of an exponential
-_LOWEST = -1e30  #: what a masked score is until its range is known, see :mod:`compiler.finite_masks`
+_LOWEST = -1e30  #: what a masked score is until its range is known, see :mod:`compiler.fitting_masks`
 
 
 def plain_attention(model: onnx.ModelProto) -> onnx.ModelProto:

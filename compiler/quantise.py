@@ -12,7 +12,7 @@ import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from compiler.finite_masks import finite_masks
+from compiler.fitting_masks import fitting_masks
 from compiler.plain_attention import plain_attention
 from compiler.plain_norms import plain_norms
 from compiler.unrolled_cells import unrolled
@@ -47,10 +47,10 @@ def quantise(
 
     Activations are ``int8`` or ``uint8`` per tensor with a zero point; their ranges are the smallest and largest values
     seen on ``feeds``, which are inputs by name. Weights are int8, symmetric, with a scale per output channel or one.
-    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.finite_masks`.
+    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.fitting_masks`.
     """
     feeds = list(feeds)
-    masked = finite_masks(model if isinstance(model, onnx.ModelProto) else onnx.load(str(model)), feeds)
+    masked = fitting_masks(model if isinstance(model, onnx.ModelProto) else onnx.load(str(model)), feeds)
     with _quiet():
         quantize_static(
             masked,

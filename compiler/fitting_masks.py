@@ -27,7 +27,7 @@ class _Mask:
     added: npt.NDArray[np.float32] | None = None  #: to those that count
 
 
-def finite_masks(model: onnx.ModelProto, feeds: Sequence[dict[str, npt.NDArray]]) -> onnx.ModelProto:
+def fitting_masks(model: onnx.ModelProto, feeds: Sequence[dict[str, npt.NDArray]]) -> onnx.ModelProto:
     """Return a model in which constant masks in front of softmax, Where or Add, are Where with a value that is fit for
     the scores that the model has on ``feeds``."""
     masks = _masks(model)

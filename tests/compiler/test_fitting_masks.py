@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from compiler.finite_masks import finite_masks
+from compiler.fitting_masks import fitting_masks
 from sim.host import session
 from tests.support.onnx_models import Net
 
@@ -35,7 +35,7 @@ def _feeds(count: int = 3) -> list[dict[str, np.ndarray]]:
 @pytest.mark.parametrize("form", ["add", "add more", "where", "where not"])
 def test_softmax_gives_the_same(form, masked):
     model, feeds = _model(form, masked), _feeds()
-    made = finite_masks(model, feeds)
+    made = fitting_masks(model, feeds)
     onnx.checker.check_model(made)
     for feed in feeds:
         wanted, found = (session(one).run(None, feed)[0] for one in (model, made))
@@ -44,7 +44,7 @@ def test_softmax_gives_the_same(form, masked):
 
 @pytest.mark.parametrize("form", ["add", "add more", "where", "where not"])
 def test_no_value_is_far_below_the_scores(form):
-    made = finite_masks(_model(form), _feeds())
+    made = fitting_masks(_model(form), _feeds())
     values = [numpy_helper.to_array(one) for one in made.graph.initializer]
     assert -30 < min(value.min() for value in values if value.dtype == np.float32) < -10
     assert {node.op_type for node in made.graph.node} <= {"Where", "Add", "Softmax"}
@@ -53,11 +53,11 @@ def test_no_value_is_far_below_the_scores(form):
 @pytest.mark.parametrize("form", ["add", "where"])
 def test_other_values_stay(form):
     model = _model(form, -5.0)
-    assert finite_masks(model, _feeds()) is model
+    assert fitting_masks(model, _feeds()) is model
 
 
 def test_a_row_that_keeps_nothing_stays():
     net = Net(opset=17)
     scores = net.node("Add", [net.input((1, KEYS), "float32"), net.const(np.full((1, KEYS), -np.inf), np.float32)])
     model = net.model(net.node("Softmax", [scores]), dtype="float32")
-    assert finite_masks(model, []) is model
+    assert fitting_masks(model, []) is model
