@@ -115,10 +115,9 @@ def _apart(writer: NodeWriter, heads: _Heads, index: int) -> str:
     if shared > 1:
         axis = 3 if heads.joined else 2
         name = op("Unsqueeze", name, writer.const([axis], np.int64))
-        shape = (heads.batch, rows, count, shared, width) if heads.joined else (heads.batch, count, shared, rows, width)
-        name = op("Expand", name, writer.const(shape, np.int64))
-        shape = (heads.batch, rows, heads.queries, width) if heads.joined else (heads.batch, heads.queries, rows, width)
-        name = writer.reshape(name, *shape)
+        each = [heads.batch, rows, count, shared, width] if heads.joined else [heads.batch, count, shared, rows, width]
+        name = op("Expand", name, writer.const(each, np.int64))
+        name = writer.reshape(name, *each[: axis - 1], heads.queries, *each[axis + 1 :])
     if heads.joined:
         return op("Transpose", name, perm=(0, 2, 3, 1) if index == 1 else (0, 2, 1, 3))
     return op("Transpose", name, perm=(0, 1, 3, 2)) if index == 1 else name
