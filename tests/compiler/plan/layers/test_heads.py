@@ -122,11 +122,12 @@ def test_preempted_at_every_point(params, engines):
     assert len(report.points) >= 8, report
 
 
+@pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
 @pytest.mark.parametrize("engines", [1, 2])
-def test_normalisation_preempted_at_every_point(engines):
+def test_normalisation_preempted_at_every_point(engines, kind):
     make = GraphBuilder(9)
     x = make.conv(make.input((1, 1, 60, 40)), 200, (1, 1))
-    make.output(make.softmax(make.layer_norm(make.reshape(x, (1, 60, 200)))))
+    make.output(make.softmax(getattr(make, kind)(make.reshape(x, (1, 60, 200)))))
     image, _ = build(make.graph, BASE, Options(engines=engines, cancel_interval=400))
     given = random_inputs(make.graph, 4)
     report = check_points(Image.from_bytes(image.to_bytes()), {p.tensor: given[p.name] for p in make.graph.inputs})
