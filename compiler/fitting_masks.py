@@ -14,6 +14,7 @@ from compiler.written_nodes import ModelValues, with_nodes
 from sim.host import session
 
 _MASKED = -1e4  #: from here on downwards a constant masks
+_STORES = "QuantizeLinear"
 _NOTHING = 512  #: the exponentials of all masked scores of a row together are less than one in so many of its largest
 
 
@@ -29,7 +30,8 @@ class _Mask:
 
 def fitting_masks(model: onnx.ModelProto, feeds: Sequence[Mapping[str, npt.NDArray]]) -> onnx.ModelProto:
     """Return a model in which constant masks in front of softmax, Where or Add, are Where with a value that is fit for
-    the scores that the model has on ``feeds``."""
+    the scores that the model has on ``feeds``. Where a mask reads a quotient by a constant, that is a product: the
+    quantiser stores no quotients, and no Where that reads something that it does not store."""
     masks = _masks(model)
     if not masks:
         return model
@@ -37,23 +39,50 @@ def fitting_masks(model: onnx.ModelProto, feeds: Sequence[Mapping[str, npt.NDArr
     made = onnx.ModelProto()
     made.CopyFrom(model)
     nodes, by_result = list[onnx.NodeProto](), {mask.node.output[0]: mask for mask in masks}
+    known, scores = ModelValues.of(model), {mask.scores for mask in masks}
     for node in made.graph.node:
+        if node.op_type == "Div" and node.output[0] in scores and node.input[1] in known.constants:
+            inverse = f"{node.name or node.output[0]}/inverse"
+            made.graph.initializer.append(numpy_helper.from_array(1 / known.constants[node.input[1]], inverse))
+            node.op_type, node.input[1] = "Mul", inverse
         mask = by_result.get(node.output[0])
         if mask is None:
             nodes.append(node)
             continue
-        label, scores = node.name or node.output[0], mask.scores
+        label, masked = node.name or node.output[0], mask.scores
         parts = {"kept": mask.kept, "masked": np.float32(values[node.output[0]])}
         if mask.added is not None:
-            parts["added"], scores = mask.added, f"{label}/sum"
-            nodes.append(helper.make_node("Add", [mask.scores, f"{label}/added"], [scores], f"{label}/Add"))
+            parts["added"], masked = mask.added, f"{label}/sum"
+            nodes.append(helper.make_node("Add", [mask.scores, f"{label}/added"], [masked], f"{label}/Add"))
         nodes.append(
-            helper.make_node("Where", [f"{label}/kept", scores, f"{label}/masked"], list(node.output), f"{label}/Where")
+            helper.make_node("Where", [f"{label}/kept", masked, f"{label}/masked"], list(node.output), f"{label}/Where")
         )
         made.graph.initializer.extend(
             numpy_helper.from_array(np.asarray(value), f"{label}/{name}") for name, value in parts.items()
         )
     return with_nodes(made, nodes)
+
+
+def stored_alike(model: onnx.ModelProto) -> None:
+    """Let scores of a quantised model that nothing but a Where with a constant condition reads be stored in the steps
+    of its result, which hold all that counts: so they are rounded once."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    readers = dict[str, list[onnx.NodeProto]]()
+    for node in model.graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        stored = readers.get(node.output[0], []) if node.op_type == "Where" else []
+        if node.op_type != "Where" or node.input[0] not in constants or [one.op_type for one in stored] != [_STORES]:
+            continue
+        for name in node.input[1:]:
+            back = makers.get(name)
+            kept = makers.get(back.input[0]) if back is not None and back.op_type == "DequantizeLinear" else None
+            if back is None or kept is None or kept.op_type != _STORES:
+                continue
+            if len(readers[name]) == 1 and len(readers[kept.output[0]]) == 1:
+                kept.input[1:] = back.input[1:] = stored[0].input[1:]
 
 
 def _masks(model: onnx.ModelProto) -> list[_Mask]:
@@ -77,7 +106,7 @@ def _chosen(node: onnx.NodeProto, given: list[npt.NDArray | None]) -> _Mask | No
     """Return the mask that Where ``node`` is, one constant of which is very low; None if it is none."""
     (index,) = [at for at in (1, 2) if given[at] is not None] or [0]
     low, condition = given[index], given[0]
-    if index == 0 or low is None or condition is None or low.size != 1 or low.item() > _MASKED:
+    if index == 0 or low is None or condition is None or (low > _MASKED).any():
         return None
     return _Mask(node, node.input[3 - index], ~condition if index == 1 else condition)
 

@@ -12,7 +12,7 @@ import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from compiler.fitting_masks import fitting_masks
+from compiler.fitting_masks import fitting_masks, stored_alike
 from compiler.plain_attention import plain_attention
 from compiler.plain_norms import plain_norms
 from compiler.unrolled_cells import unrolled
@@ -50,10 +50,11 @@ def quantise(
     Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.fitting_masks`.
     """
     feeds = list(feeds)
-    masked = fitting_masks(model if isinstance(model, onnx.ModelProto) else onnx.load(str(model)), feeds)
+    given = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
+    masked = fitting_masks(given, feeds)
     with _quiet():
         quantize_static(
-            masked,
+            model if masked is given else masked,
             path,
             _Calibration(feeds),
             nodes_to_exclude=rms_nodes(masked),
@@ -64,6 +65,10 @@ def quantise(
             calibrate_method=CalibrationMethod.MinMax,
             extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
         )
+    if masked is not given:
+        made = onnx.load(str(path))
+        stored_alike(made)
+        onnx.save(made, str(path))
 
 
 @contextlib.contextmanager

@@ -19,6 +19,11 @@ def _model(form: str, masked: float = -1e9) -> onnx.ModelProto:
         scores = net.node("Add", [net.const(np.where(kept, 0, masked), np.float32), x])
     elif form == "add more":
         scores = net.node("Add", [x, net.const(np.where(kept, net.rng.normal(size=(KEYS, KEYS)), masked), np.float32)])
+    elif form == "where full":
+        whole = np.full((KEYS, KEYS), masked)
+        scores = net.node(
+            "Where", [net.const(kept), net.node("Div", [x, net.const(1.5, np.float32)]), net.const(whole, np.float32)]
+        )
     elif form == "where":
         scores = net.node("Where", [net.const(kept), x, net.const(masked, np.float32)])
     else:
@@ -32,7 +37,7 @@ def _feeds(count: int = 3) -> list[dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize("masked", [-1e4, -1e9, float(np.finfo(np.float32).min), -np.inf])
-@pytest.mark.parametrize("form", ["add", "add more", "where", "where not"])
+@pytest.mark.parametrize("form", ["add", "add more", "where", "where not", "where full"])
 def test_softmax_gives_the_same(form, masked):
     model, feeds = _model(form, masked), _feeds()
     made = fitting_masks(model, feeds)
@@ -42,12 +47,12 @@ def test_softmax_gives_the_same(form, masked):
         np.testing.assert_allclose(found, wanted, atol=1 / 512)
 
 
-@pytest.mark.parametrize("form", ["add", "add more", "where", "where not"])
+@pytest.mark.parametrize("form", ["add", "add more", "where", "where not", "where full"])
 def test_no_value_is_far_below_the_scores(form):
     made = fitting_masks(_model(form), _feeds())
     values = [numpy_helper.to_array(one) for one in made.graph.initializer]
     assert -30 < min(value.min() for value in values if value.dtype == np.float32) < -10
-    assert {node.op_type for node in made.graph.node} <= {"Where", "Add", "Softmax"}
+    assert {node.op_type for node in made.graph.node} <= {"Where", "Add", "Mul", "Softmax"}
 
 
 @pytest.mark.parametrize("form", ["add", "where"])

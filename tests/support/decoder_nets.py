@@ -23,6 +23,7 @@ class Block:
     scaled: str = "scores"  #: or both: queries and keys, by the root of the scale
     quotient: str = "reciprocal"  #: see :class:`tests.support.written_norms.Form`
     gate: str = "Sigmoid"  #: or Gelu
+    older: bool = False  #: as GPT-2: see :func:`older_block`
     length: int = 16
     width: int = 64
     heads: int = 4
@@ -47,6 +48,8 @@ def angles(length: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 def decoder_block(block: Block, seed: int = 0) -> onnx.ModelProto:
     """Return the model of a block; its input is ``x`` (1, length, width), its weights are random."""
+    if block.older:
+        return older_block(block, seed)
     make = _Maker(block, seed)
     x = make.net.input((1, block.length, block.width), "float32")
     inner = make.norm(x)
@@ -58,6 +61,39 @@ def decoder_block(block: Block, seed: int = 0) -> onnx.ModelProto:
     opened = make.op("Gelu", gate) if block.gate == "Gelu" else make.op("Mul", gate, make.op("Sigmoid", gate))
     down = make.dense(make.op("Mul", opened, up), block.width, block.wide)
     return make.net.model(make.op("Add", x, down), dtype="float32")
+
+
+def older_block(block: Block, seed: int = 0) -> onnx.ModelProto:
+    """Return the model of a block with layer normalisation, one projection that is split, a mask that is chosen, and a
+    Gelu written out with Tanh."""
+    make = _Maker(block, seed)
+    net, op, width = make.net, make.op, block.width
+    x = net.input((1, block.length, width), "float32")
+
+    def norm(x: str) -> str:
+        gain, shift = net.rng.uniform(0.5, 1.5, width), net.rng.normal(0, 0.1, width)
+        return op("LayerNormalization", x, *(net.const(each, np.float32) for each in (gain, shift)))
+
+    def dense(x: str, to: int, wide: int = width) -> str:
+        return op("Add", make.dense(x, to, wide), net.const(net.rng.normal(0, 0.1, to), np.float32))
+
+    def number(value: float) -> str:
+        return net.const(value, np.float32)
+
+    net.node("Split", [dense(norm(x), 3 * width), make.ints(*[width] * 3)], 3, axis=2)
+    heads = [make.apart(name, block.heads) for name in net.nodes[-1].output]
+    scores = op("MatMul", heads[0], op("Transpose", heads[1], perm=[0, 1, 3, 2]))
+    scores = op("Div", scores, number(block.head**0.5))
+    kept = net.const(np.tri(block.length, dtype=bool)[None, None])
+    weights = op("Softmax", op("Where", kept, scores, number(block.masked)), axis=-1)
+    mixed = op("Transpose", op("MatMul", weights, heads[2]), perm=[0, 2, 1, 3])
+    x = op("Add", dense(op("Reshape", mixed, make.ints(1, block.length, width)), width), x)
+    inner = dense(norm(x), block.wide)
+    cubic = op("Add", inner, op("Mul", op("Pow", inner, number(3)), number(0.044715)))
+    opened = op(
+        "Mul", op("Mul", inner, number(0.5)), op("Add", op("Tanh", op("Mul", cubic, number(0.7978845))), number(1))
+    )
+    return net.model(op("Add", x, dense(opened, width, block.wide)), dtype="float32")
 
 
 class _Maker:
@@ -96,9 +132,9 @@ class _Maker:
         tables = [
             self.net.const(np.concatenate([table, table], -1)[None, None]) for table in angles(block.length, block.head)
         ]
-        query = self._rotated(self._apart(query, block.heads), *tables)
-        key = self._shared(self._rotated(self._apart(key, block.key_heads), *tables))
-        value = self._shared(self._apart(value, block.key_heads))
+        query = self._rotated(self.apart(query, block.heads), *tables)
+        key = self._shared(self._rotated(self.apart(key, block.key_heads), *tables))
+        value = self._shared(self.apart(value, block.key_heads))
         key = op("Transpose", key, perm=[0, 1, 3, 2])
         if block.scaled == "both":
             root = self.net.const(np.float32(block.head**-0.25))
@@ -110,7 +146,7 @@ class _Maker:
         mixed = op("Transpose", op("MatMul", weights, value), perm=[0, 2, 1, 3])
         return op("Reshape", mixed, self.ints(1, block.length, block.width))
 
-    def _apart(self, x: str, heads: int) -> str:
+    def apart(self, x: str, heads: int) -> str:
         split = self.op("Reshape", x, self.ints(1, self.block.length, heads, self.block.head))
         return self.op("Transpose", split, perm=[0, 2, 1, 3])
 

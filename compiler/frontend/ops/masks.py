@@ -67,12 +67,12 @@ def where(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         raise Unsupported("it chooses between two computed tensors; multiply them by constant masks, and add")
     other = values[constant]
     assert isinstance(other, Const | QuantConst)
-    if other.array.size != 1:
+    if np.unique(other.array).size != 1:
         raise Unsupported(f"its constant {node.input[1 + constant]!r} has shape {other.shape}; it may be one value")
     x = draft.real(node.input[2 - constant])
     if np.broadcast_shapes(mask.shape, x.shape, other.shape) != x.shape:
         raise Unsupported(f"a condition of shape {mask.shape} broadcasts {x.shape}; expand the tensor in front")
     full = np.broadcast_to(mask if constant else ~mask, x.shape)
     return [Masked(
-        shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, mask=full, otherwise=other.array.item()
+        shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, mask=full, otherwise=float(other.array.flat[0])
     )]  # fmt: skip
