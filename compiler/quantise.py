@@ -12,8 +12,11 @@ import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+from compiler.fitting_masks import fitting_masks, stored_alike
+from compiler.plain_attention import plain_attention
 from compiler.plain_norms import plain_norms
 from compiler.unrolled_cells import unrolled
+from compiler.written_rms import rms_nodes
 
 _OLDEST = 13  #: operator set
 
@@ -22,8 +25,9 @@ Feed = Mapping[str, npt.NDArray]
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a float model with shapes inferred, batch normalisations folded into the convolutions before them, and
-    recurrent nodes as single cells where :func:`compiler.unrolled_cells.why_rolled` has nothing against it, and
-    normalisations of channels without their scales and biases, which follow. An older model is converted to the first
+    recurrent nodes as single cells where :func:`compiler.unrolled_cells.why_rolled` has nothing against it,
+    normalisations of channels without their scales and biases, which follow, and Attention and RotaryEmbedding in
+    single operators, see :mod:`compiler.plain_attention`. An older model is converted to the first
     operator set whose QuantizeLinear has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
     if version < _OLDEST:
@@ -32,7 +36,7 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
         source, target = Path(folder) / "float.onnx", Path(folder) / "prepared.onnx"
         onnx.save(plain_norms(model), source)  # onnxruntime puts a function in the place of group normalisations
         quant_pre_process(source, target, skip_symbolic_shape=True)
-        return plain_norms(unrolled(onnx.load(target)))
+        return plain_attention(plain_norms(unrolled(onnx.load(target))))
 
 
 def quantise(
@@ -43,12 +47,17 @@ def quantise(
 
     Activations are ``int8`` or ``uint8`` per tensor with a zero point; their ranges are the smallest and largest values
     seen on ``feeds``, which are inputs by name. Weights are int8, symmetric, with a scale per output channel or one.
+    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.fitting_masks`.
     """
+    feeds = list(feeds)
+    given = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
+    masked = fitting_masks(given, feeds)
     with _quiet():
         quantize_static(
-            model,
+            model if masked is given else masked,
             path,
             _Calibration(feeds),
+            nodes_to_exclude=rms_nodes(masked),
             quant_format=QuantFormat.QDQ,
             per_channel=per_channel,
             activation_type={"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[activations],
@@ -56,6 +65,10 @@ def quantise(
             calibrate_method=CalibrationMethod.MinMax,
             extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
         )
+    if masked is not given:
+        made = onnx.load(str(path))
+        stored_alike(made)
+        onnx.save(made, str(path))
 
 
 @contextlib.contextmanager

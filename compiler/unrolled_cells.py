@@ -5,15 +5,12 @@ own.
 What a cell makes of the input is one product for all steps. Weights of the state are the same tensor in every cell.
 """
 
-import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
+
+from compiler.written_nodes import ModelValues, NodeWriter, rewritten
 
 MOST_STEPS = 256
 RECURRENT = ("LSTM", "GRU", "RNN")
@@ -26,31 +23,17 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 def unrolled(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model whose shapes are inferred with the cells of each recurrent node in its place, where
     :func:`why_rolled` has no reason against it."""
-    if not any(node.op_type in RECURRENT for node in model.graph.node):
-        return model
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    known, nodes = _Known.of(model), list[onnx.NodeProto]()
-    for node in model.graph.node:
-        if node.op_type in RECURRENT and why_rolled(model, node) is None:
-            cells = _Nodes(node, known)
-            cells.add()
-            nodes += cells.nodes
-            made.graph.initializer.extend(cells.constants)
-        else:
-            nodes.append(node)
-    del made.graph.node[:]
-    made.graph.node.extend(nodes)
-    used = {name for node in nodes for name in node.input}
-    kept = [tensor for tensor in made.graph.initializer if tensor.name in used]
-    del made.graph.initializer[:]
-    made.graph.initializer.extend(kept)
-    return onnx.shape_inference.infer_shapes(made)
+
+    def write(writer: NodeWriter) -> None:
+        if why_rolled(model, writer.node) is None:
+            _Cells(writer).add()
+
+    return rewritten(model, write, *RECURRENT)
 
 
 def why_rolled(model: onnx.ModelProto, node: onnx.NodeProto) -> str | None:
     """Return why a recurrent node of a model cannot be unrolled, to complete a sentence; None if it can."""
-    known, given = _Known.of(model), {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    known, given = ModelValues.of(model), {each.name: helper.get_attribute_value(each) for each in node.attribute}
     shape = known.shapes.get(node.input[0])
     if shape is None or len(shape) != 3 or min(shape) < 1:
         return "the number of its steps is not known: give sizes of dynamic dimensions"
@@ -71,42 +54,16 @@ def why_rolled(model: onnx.ModelProto, node: onnx.NodeProto) -> str | None:
     return f"it has activations {odd}" if odd else None
 
 
-@dataclass(frozen=True)
-class _Known:
-    """Shapes and constants of a model, by name."""
-
-    shapes: dict[str, tuple[int, ...]]
-    constants: dict[str, npt.NDArray]
-
-    @classmethod
-    def of(cls, model: onnx.ModelProto) -> "_Known":
-        """Return what is known of ``model``."""
-        shapes = {}
-        graph = onnx.shape_inference.infer_shapes(model).graph
-        for value in (*graph.input, *graph.value_info):
-            dims = value.type.tensor_type.shape.dim
-            if all(dim.HasField("dim_value") for dim in dims):
-                shapes[value.name] = tuple(dim.dim_value for dim in dims)
-        constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Constant" and node.attribute[0].name == "value":
-                constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
-        return cls(shapes | {name: value.shape for name, value in constants.items()}, constants)
-
-
-@dataclass
-class _Nodes:
+class _Cells:
     """Makes the cells of one node. States are (1, batch, hidden), and None stands for zeros."""
 
-    node: onnx.NodeProto
-    known: _Known
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    constants: list[onnx.TensorProto] = field(default_factory=list)
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    def __init__(self, writer: NodeWriter) -> None:
+        self._writer, self.node, self.known = writer, writer.node, writer.known
+        self.op, self.split, self.const = writer.op, writer.split, writer.const
 
     def add(self) -> None:
         """Add the nodes of all directions and steps, and what makes the node's outputs of their states."""
-        given = {each.name: helper.get_attribute_value(each) for each in self.node.attribute}
+        given = self._writer.given
         kind, directions = self.node.op_type, _DIRECTIONS[given.get("direction", b"forward").decode()]
         names = [name.decode() for name in given.get("activations", [])] or _ACTIVATIONS[kind] * len(directions)
         each, lines, lasts = len(_ACTIVATIONS[kind]), list[list[str]](), list[tuple[str, str]]()
@@ -161,41 +118,18 @@ class _Nodes:
         return self.split(name, directions, 1, axis=0)[number]
 
     def _output(self, parts: list[str], name: str, axis: int) -> None:
-        self.nodes.append(
+        self._writer.nodes.append(
             helper.make_node("Concat", parts, [name], f"{self.node.name}/{name}", axis=axis)
             if len(parts) > 1
             else helper.make_node("Identity", parts, [name], f"{self.node.name}/{name}")
         )
-
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add an operator; return its result."""
-        name = f"{self.node.name or self.node.output[0]}/{kind}_{next(self._numbers)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [f"{name}/out"], name, **attributes))
-        return f"{name}/out"
-
-    def split(self, name: str, count: int, size: int, axis: int) -> list[str]:
-        """Add a Split; return ``count`` parts of ``size`` along an axis of a tensor."""
-        if count == 1:
-            return [name]
-        label = f"{self.node.name or self.node.output[0]}/Split_{next(self._numbers)}"
-        parts = [f"{label}/{part}" for part in range(count)]
-        self.nodes.append(
-            helper.make_node("Split", [name, self.const(np.full(count, size), np.int64)], parts, label, axis=axis)
-        )
-        return parts
-
-    def const(self, value: npt.ArrayLike, dtype: npt.DTypeLike = np.float32) -> str:
-        """Add a constant; return its name."""
-        name = f"{self.node.name or self.node.output[0]}/const_{next(self._numbers)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(np.asarray(value, dtype)), name))
-        return name
 
 
 class _Recurrence:
     """Adds one cell: of what the input gives and the states before, it makes the states behind."""
 
     def __init__(
-        self, cells: _Nodes, functions: list[str], hidden: int, weights: npt.NDArray, reset_bias: npt.NDArray | None
+        self, cells: _Cells, functions: list[str], hidden: int, weights: npt.NDArray, reset_bias: npt.NDArray | None
     ) -> None:
         self._cells, self._functions, self._hidden = cells, functions, hidden
         self._weights, self._reset_bias = weights, reset_bias

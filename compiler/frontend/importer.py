@@ -114,7 +114,7 @@ class Importer:
     def _output(self, name: str) -> None:
         value = self.draft.value(name)
         if isinstance(value, written_norm.Inner):
-            raise written_norm.broken(self.draft, value, f"its {value.role.value} is an output of the model")
+            raise written_norm.broken(self.draft, value, f"its {value.called} is an output of the model")
         if isinstance(value, Pending):
             known = self.source.inferred.get(name)
             kind = "an int32" if known and known.elem_type == onnx.TensorProto.INT32 else "a float"

@@ -202,13 +202,17 @@ OPERATOR_FORMS = (
         (ir.LayerNorm,),
     ),
     OperatorForms(
+        (rows.rms_normalization,), "last axis; also written out in single operators", "passes over rows",
+        (ir.RmsNorm,),
+    ),
+    OperatorForms(
         (instance_norm.instance_normalization,),
         "one scale and one bias for all channels, of up to 4,080 pixels; caesura quantise writes others, and "
         "GroupNormalization, in this form with Mul and Add", "passes over rows", (ir.LayerNorm,),
     ),
     OperatorForms((unsupported.index_of_extreme,), "behind the last 8-bit tensor", "a step of the CPU", ()),
     OperatorForms(
-        (matmul.attention, recurrent.recurrent, unsupported.local_response), "none: refused, with a way out", "", (),
-        types="",
+        (matmul.attention, matmul.rotary_embedding, recurrent.recurrent, unsupported.local_response),
+        "none: refused, with a way out", "", (), types="",
     ),
 )  # fmt: skip

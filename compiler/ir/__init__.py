@@ -3,7 +3,7 @@
 from compiler.ir.graph import CompileError, GoldenRule, Graph, Operation, Port, Requantisation, Tensor, TensorValue
 from compiler.ir.moves import Concat, Host, Pad, Permute, Repeat, Reshape, Shuffle, Slice
 from compiler.ir.products import Blend, Conv, Pool, Product, spanned
-from compiler.ir.vector import BINARY, Eltwise, LayerNorm, Slope, Softmax, Table
+from compiler.ir.vector import BINARY, Eltwise, LayerNorm, RmsNorm, Slope, Softmax, Table
 
 __all__ = [
     "BINARY",
@@ -25,6 +25,7 @@ __all__ = [
     "Repeat",
     "Requantisation",
     "Reshape",
+    "RmsNorm",
     "Shuffle",
     "Slice",
     "Slope",

@@ -161,14 +161,7 @@ class LayerNorm(Operation):
     rule: ClassVar[GoldenRule] = GoldenRule.WRITTEN
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
-        yield from _same_rows(inputs[0], output)
-        channels = output.shape[-1]
-        if self.bias.shape != (channels,) or self.bias.dtype != np.int32 or self.requantise.scale.shape != (channels,):
-            yield f"bias is {self.bias.dtype} {self.bias.shape}, scale {self.requantise.scale.shape}, not ({channels},)"
-        if not 0 <= self.epsilon < _MOST_SUMS or self.exponent not in EXPONENTS or channels >= _MULTIPLIER:
-            yield f"epsilon {self.epsilon}, exponent {self.exponent} or {channels} channels"
-        if not np.isfinite(self.requantise.scale).all():
-            yield "a scale is not finite"
+        yield from _norm_problems(self, inputs[0], output, _MULTIPLIER)
 
     def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         x = inputs[0].centred
@@ -177,6 +170,42 @@ class LayerNorm(Operation):
         normal = np.rint((x.shape[-1] * x - total).astype(np.float32) * factor)
         normal = np.clip(normal, -(1 << 23), (1 << 23) - 1).astype(np.int64)
         return self.requantise.of(normal + self.bias, output.dtype)
+
+
+@dataclass
+class RmsNorm(Operation):
+    """Root mean square normalisation over the last axis of C elements. With ``Q`` the sum of the squares of
+    ``x - x_zp``: ``f = row_factor(4 * C * Q + epsilon, True, exponent)``, ``t = rint(float32(2 * C * (x - x_zp)) * f)``
+    clamped to 24 bits, and ``y`` as of :class:`LayerNorm`."""
+
+    epsilon: int
+    exponent: int
+    bias: npt.NDArray[np.int32]
+    requantise: Requantisation
+    rule: ClassVar[GoldenRule] = GoldenRule.WRITTEN
+
+    def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
+        yield from _norm_problems(self, inputs[0], output, _MULTIPLIER // 2)
+
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
+        x = inputs[0].centred
+        squares, length = (x * x).sum(axis=-1, keepdims=True), x.shape[-1]
+        factor = row_factor(4 * length * squares + self.epsilon, True, self.exponent)
+        normal = np.rint((2 * length * x).astype(np.float32) * factor)
+        normal = np.clip(normal, -(1 << 23), (1 << 23) - 1).astype(np.int64)
+        return self.requantise.of(normal + self.bias, output.dtype)
+
+
+def _norm_problems(op: LayerNorm | RmsNorm, x: Tensor, output: Tensor, most: int) -> Iterator[str]:
+    """Yield what is wrong with a normalisation of rows; ``most``: the first length that is too much."""
+    yield from _same_rows(x, output)
+    channels = output.shape[-1]
+    if op.bias.shape != (channels,) or op.bias.dtype != np.int32 or op.requantise.scale.shape != (channels,):
+        yield f"bias is {op.bias.dtype} {op.bias.shape}, scale {op.requantise.scale.shape}, not ({channels},)"
+    if not 0 <= op.epsilon < _MOST_SUMS or op.exponent not in EXPONENTS or channels >= most:
+        yield f"epsilon {op.epsilon}, exponent {op.exponent} or {channels} channels"
+    if not np.isfinite(op.requantise.scale).all():
+        yield "a scale is not finite"
 
 
 def _same_rows(x: Tensor, output: Tensor) -> Iterator[str]:

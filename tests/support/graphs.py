@@ -121,25 +121,35 @@ class GraphBuilder:
         self.graph.ops.append(ir.Softmax(y, [x], y, *tables, min(sum_bits, 30) - 22, int(low), int(low), int(high)))
         return y
 
-    def layer_norm(self, x: str, dtype: str = "int8") -> str:
+    def layer_norm(self, x: str, dtype: str = "int8", kind: type[ir.LayerNorm | ir.RmsNorm] = ir.LayerNorm) -> str:
         y, channels = self.tensor(self.shape(x), dtype), self.shape(x)[-1]
         how = self.requantise(y, 1 << 18, channels)
         how.scale *= self.rng.choice([-1, 1], channels).astype(np.float32)
         bias = self.rng.integers(-(1 << 18), 1 << 18, channels).astype(np.int32)
-        self.graph.ops.append(ir.LayerNorm(y, [x], y, int(self.rng.integers(0, 1 << 20)), 18, bias, how))
+        self.graph.ops.append(kind(y, [x], y, int(self.rng.integers(0, 1 << 20)), 18, bias, how))
         return y
 
-    def attention(self, length: int, heads: int, width: int, keys: int = 0, mask: bool = False) -> str:
-        """Scores, softmax and sums of values of ``heads`` heads of ``width`` channels."""
+    def rms_norm(self, x: str, dtype: str = "int8") -> str:
+        return self.layer_norm(x, dtype, ir.RmsNorm)
+
+    def attention(self, length: int, heads: int, width: int, keys: int = 0, mask: bool | str = False) -> str:
+        """Scores, softmax and sums of values of ``heads`` heads of ``width`` channels. ``mask``: of keys, an input; or
+        a constant for all scores, ``alike`` for all heads or ``apart``."""
         keys = keys or length
         q = self.input((1, length, heads * width))
         k, v = self.input((1, keys, heads * width)), self.input((1, keys, heads * width), "uint8")
         scores = self.table(self.product(q, k, heads, (True, True, False), transposed=True))
         if mask:
             scores = self.reshape(scores, (1, heads, length, keys))
-            scores = self.eltwise("add", scores, self.input((1, 1, 1, keys)))
+            whole = isinstance(mask, str)
+            given = self._mask(heads, length, keys, mask == "alike") if whole else self.input((1, 1, 1, keys))
+            scores = self.eltwise("mul" if whole else "add", scores, given)
             scores = self.reshape(scores, (heads, length, keys))
         return self.product(self.softmax(scores), v, heads, (False, True, True), transposed=False)
+
+    def _mask(self, heads: int, length: int, keys: int, alike: bool) -> str:
+        data = self.rng.integers(0, 2, (1, 1 if alike else heads, length, keys)).astype(np.uint8)
+        return self.tensor((1, heads, length, keys), "uint8", np.broadcast_to(data, (1, heads, length, keys)).copy())
 
     def table(self, x: str) -> str:
         y = self.tensor(self.shape(x))

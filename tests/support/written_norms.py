@@ -1,4 +1,4 @@
-"""Layer normalisation written out in single operators, as exporters do it."""
+"""Layer and root mean square normalisation written out in single operators, as exporters do it."""
 
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ class Form:
     root: str = "sqrt"  #: or pow
     quotient: str = "div"  #: or reciprocal, or one (divided by the deviation), or rsqrt (power of -1/2)
     turned: bool = False  #: constants come first where that makes no difference
+    centred: bool = True  #: not: the root mean square takes the place of the deviation
 
 
 def written(net: Net, x: str, form: Form, epsilon: float = 1e-5, gamma=None, beta=None) -> dict[str, str]:
@@ -33,8 +34,8 @@ def written(net: Net, x: str, form: Form, epsilon: float = 1e-5, gamma=None, bet
     def ordered(*inputs: str) -> tuple[str, ...]:
         return inputs[::-1] if form.turned else inputs
 
-    made = {"mean": mean(x)}
-    made["d"] = base = net.node("Sub", [x, made["mean"]])
+    made = {"mean": mean(x)} if form.centred else {}
+    made["d"] = base = net.node("Sub", [x, made["mean"]]) if form.centred else x
     if form.square == "twice":
         base = net.node("Sub", [x, made["mean"]])
     by_mul = form.square == "mul"

@@ -26,6 +26,9 @@ CASES = {
         "InstanceNormalization", [((1, 6, 8, 7), 0.03, 7)], (0.02, -3),
         constants=[np.ones(6, np.float32), np.zeros(6, np.float32)],
     ),
+    "root mean square": lambda: sandwich(
+        "RMSNormalization", [((1, 9, 37), 0.03, -60)], (0.02, -3), opset=23, constants=[np.ones(37, np.float32)]
+    ),
     "elements of a function": lambda: chain(("HardSwish", "Slice", "Elu"), stored=False),
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, operator
-from compiler.frontend.ops import affine, move, pointwise, quantise, rows
+from compiler.frontend.ops import affine, masks, move, pointwise, quantise, rows
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
@@ -45,6 +45,10 @@ class Combined(Pending):
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """Return one ``ir.Eltwise``, behind a table for each operand of a comparison that is stored otherwise."""
+        if self.kind == "add" and self.sign > 0 and isinstance(self.b, QuantConst) and self.b.quantisation:
+            mask = masks.summed(self.node, self.a, self.b, target, self.low, self.high)
+            if mask is not None:
+                return mask.emit(draft, target, name)
         one, other, layout = self.a.quantisation, _parameters(self.b), self._layout()
         a, b = draft.relayout(self.a.quant, layout), self._right(draft, layout, name)
         by = Multipliers(1, 1, 0, np.float32(1), target.zero_point)

@@ -1,4 +1,5 @@
-"""Where with a constant condition: a causal mask, as exporters write it."""
+"""Where with a constant condition, and Add of a constant that leaves values or takes them below all that is stored: a
+causal mask, as exporters write it."""
 
 from dataclasses import dataclass
 
@@ -38,6 +39,23 @@ class Masked(Pending):
         return made
 
 
+def summed(
+    node: str, x: Real, constant: QuantConst, target: Quantisation, low: float, high: float
+) -> Masked | None:  # fmt: skip
+    """Return ``x`` plus a constant of its shape, stored as ``target``, if each element of that is zero or so low that
+    the sum is less than all stored values; None if it is another constant. As a sum, the steps of the constant would be
+    too coarse for ``x``."""
+    added = np.broadcast_to(constant.array, x.shape)
+    kept = added == 0
+    lowest = (target.limits[0] - 1 - target.zero_point) * float(target.scale)
+    largest = (x.quantisation.limits[1] - x.quantisation.zero_point) * float(x.quantisation.scale)
+    if kept.all() or not (added[~kept].astype(np.float64) + largest <= lowest).all():
+        return None
+    return Masked(
+        shape=x.shape, node=node, roots=(x.quant.tensor,), x=x, mask=kept, otherwise=lowest, low=low, high=high
+    )
+
+
 @operator("Where")
 def where(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Return a tensor where a constant condition is true, or where it is false, and a single constant elsewhere."""
@@ -49,12 +67,12 @@ def where(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         raise Unsupported("it chooses between two computed tensors; multiply them by constant masks, and add")
     other = values[constant]
     assert isinstance(other, Const | QuantConst)
-    if other.array.size != 1:
+    if np.unique(other.array).size != 1:
         raise Unsupported(f"its constant {node.input[1 + constant]!r} has shape {other.shape}; it may be one value")
     x = draft.real(node.input[2 - constant])
     if np.broadcast_shapes(mask.shape, x.shape, other.shape) != x.shape:
         raise Unsupported(f"a condition of shape {mask.shape} broadcasts {x.shape}; expand the tensor in front")
     full = np.broadcast_to(mask if constant else ~mask, x.shape)
     return [Masked(
-        shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, mask=full, otherwise=other.array.item()
+        shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, mask=full, otherwise=float(other.array.flat[0])
     )]  # fmt: skip

@@ -155,8 +155,17 @@ def attention(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Refused: scores and weights of keys lie inside the node in float, and nothing says in which 8-bit steps the
     accelerator could store them."""
     raise Unsupported(
-        "its scores and softmax are inside the node in float; export with opset 22 or earlier, so that they are MatMul "
-        "and Softmax, and quantise that model"
+        "its scores and softmax are inside the node in float; caesura quantise of the float model writes it out, as "
+        "MatMul and Softmax, where it has no past keys and its mask is a constant; or export with opset 22 or earlier"
+    )
+
+
+@operator("RotaryEmbedding")
+def rotary_embedding(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Refused: products with cosines and sines lie inside the node in float."""
+    raise Unsupported(
+        "its products are inside the node in float; caesura quantise of the float model writes it out, as Mul and Add "
+        "of constants; or export with opset 22 or earlier"
     )
 
 

@@ -84,6 +84,9 @@ def reduce(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         params = draft.quantisation(value.tensor)
         found = over_axes(draft, node, Real(value, params, node.input[0]), kind)
         return [found.quant if isinstance(found, Real) else quantise.quantised(draft, found, params, node)]
+    inner = written_norm.begun_with_squares(draft, node, value) if kind == "avg" else None
+    if inner is not None:
+        return [inner]
     x = draft.real(node.input[0])
     inner = written_norm.begun(draft, node, x) if kind == "avg" else None
     return [inner or over_axes(draft, node, x, kind)]

@@ -1,4 +1,4 @@
-"""Functions of rows: softmax and layer normalisation over the last axis."""
+"""Functions of rows: softmax, layer normalisation and root mean square normalisation over the last axis."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from compiler.frontend.draft import Draft, Pending, Value, attributes, operator
 from compiler.frontend.ops import host, quantise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.values import Quant, Quantisation, Real, TensorLayout
-from compiler.ir import LayerNorm, Requantisation, Softmax
+from compiler.ir import LayerNorm, Requantisation, RmsNorm, Softmax
 from hw.contract.row_function import EXPONENTS
 
 _SUM_BITS = 32  #: of a sum of exponentials
@@ -59,22 +59,24 @@ def _exponentials(
 
 @dataclass(frozen=True, kw_only=True)
 class Normalised(Pending):
-    """Layer normalisation of ``x`` over its last axis."""
+    """Layer normalisation of ``x`` over its last axis, or, where it is not ``centred``, root mean square
+    normalisation."""
 
     x: Real
     gamma: npt.NDArray[np.float64]
     beta: npt.NDArray[np.float64]
     epsilon: float
+    centred: bool = True
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """Return one ``ir.LayerNorm``."""
+        """Return one ``ir.LayerNorm`` or ``ir.RmsNorm``."""
         tensor, made = _rows(draft, self.x, target, name)
         if not (np.isfinite(self.gamma).all() and np.isfinite(self.beta).all()):
             raise Unsupported("its scale or bias has an element that is not a finite number")
         if not 0 <= self.epsilon < np.inf:
             raise Unsupported(f"epsilon {self.epsilon:g}; it must be a finite number from 0 on")
         count, step = self.x.shape[-1], float(self.x.quantisation.scale)
-        epsilon = round(self.epsilon * (count / step) ** 2)
+        epsilon = round(self.epsilon * ((count if self.centred else 2 * count) / step) ** 2)
         if epsilon >= 1 << 32:
             raise Unsupported(f"epsilon {self.epsilon:g} for values in steps of {step:g}; it must be below those")
         gain, shift = self.gamma / float(target.scale), self.beta / float(target.scale)
@@ -90,8 +92,9 @@ class Normalised(Pending):
             raise Unsupported(f"a scale of {np.abs(gain).max():g} steps of its result; that is no float32")
         bias = np.rint(np.divide(shift, scale, out=np.zeros_like(shift), where=scale != 0))
         low, high = target.clamp(self.low, self.high)
+        kind = LayerNorm if self.centred else RmsNorm
         draft.add(
-            LayerNorm(
+            kind(
                 self.node, [tensor], made.tensor, epsilon=epsilon, exponent=_NORMAL_BITS,
                 bias=np.clip(bias, -_BIAS, _BIAS).astype(np.int32),
                 requantise=Requantisation(scale, target.zero_point, low, high),
@@ -152,10 +155,23 @@ def layer_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     return [normalised(node, x, gamma, beta, float(given.get("epsilon", 1e-5)))]
 
 
+@operator("RMSNormalization")
+def rms_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Over the last axis, with constant scale."""
+    x, given = draft.real(node.input[0]), attributes(node)
+    if given.get("axis", -1) % len(x.shape) != len(x.shape) - 1:
+        raise Unsupported(f"axis {given['axis']} of a tensor of rank {len(x.shape)}; it must be the last")
+    if len(list(filter(None, node.output))) > 1:
+        raise Unsupported("it also gives mean or deviation; only the normalised result can be computed")
+    gamma, epsilon = draft.constant(node, 1, "scale"), float(given.get("epsilon", 1e-5))
+    return [normalised(node, x, gamma, None, epsilon, centred=False)]
+
+
 def normalised(
-    node: onnx.NodeProto, x: Real, gamma: npt.NDArray | None, beta: npt.NDArray | None, epsilon: float
-) -> Normalised:
-    """Return the pending layer normalisation of ``x``; scale and bias have one value, or one per element of a row."""
+    node: onnx.NodeProto, x: Real, gamma: npt.NDArray | None, beta: npt.NDArray | None, epsilon: float, *,
+    centred: bool = True,
+) -> Normalised:  # fmt: skip
+    """Return the pending normalisation of ``x``; scale and bias have one value, or one per element of a row."""
     if not 1 < x.shape[-1] <= _LONGEST_ROW:
         raise Unsupported(f"rows of {x.shape[-1]} elements; they may have 2 to {_LONGEST_ROW}")
     scale, bias = (
@@ -164,7 +180,7 @@ def normalised(
     )
     return Normalised(
         shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, gamma=scale, beta=bias,
-        epsilon=epsilon,
+        epsilon=epsilon, centred=centred,
     )  # fmt: skip
 
 

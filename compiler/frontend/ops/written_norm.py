@@ -2,6 +2,8 @@
 
     mean = ReduceMean(x);  d = x - mean;  y = d / sqrt(ReduceMean(d * d) + epsilon)
 
+Root mean square normalisation, which exporters write so below opset 23, is the same with x in the place of d.
+
 Its values before y are :class:`Inner` ones, which nothing computes, and its last node is the same
 :class:`rows.Normalised` as that of LayerNormalization. Scale and bias that follow, Mul and Add of constants, are taken
 in by :mod:`compiler.frontend.ops.eltwise`. Where something else reads an inner value, the walk begins again and the
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value, attributes
-from compiler.frontend.ops import rows
+from compiler.frontend.ops import pointwise, rows
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import OnnxSource
 from compiler.frontend.values import Const, QuantConst, Real
@@ -40,12 +42,19 @@ _PER_ELEMENT = (Role.CENTRED, Role.SQUARE)  #: others are one value per row
 
 @dataclass(frozen=True, kw_only=True)
 class Inner(Pending):
-    """A value inside a layer normalisation of ``x`` whose first node is ``first``; ``epsilon``: once it is added."""
+    """A value inside a normalisation of ``x`` whose first node is ``first``; ``epsilon``: once it is added; without
+    ``centred`` it is one by the root mean square."""
 
     x: Real
     first: str
     role: Role
     epsilon: float | None = None
+    centred: bool = True
+
+    @property
+    def called(self) -> str:
+        """Return what it is, in words."""
+        return self.role.value if self.centred else self.role.value.replace("variance", "mean square")
 
 
 def reduced_axes(draft: Draft, node: onnx.NodeProto, rank: int) -> list[int]:
@@ -77,6 +86,31 @@ def begun(draft: Draft, node: onnx.NodeProto, x: Real) -> Inner | None:
     return Inner(shape=shape, node=node.name, roots=(x.quant.tensor,), x=x, first=node.name, role=Role.MEAN)
 
 
+def begun_with_squares(draft: Draft, node: onnx.NodeProto, value: Value) -> Inner | None:
+    """Return the mean square of each row of a tensor that ReduceMean ``node`` computes, if ``value``, which it reads,
+    is the square of that tensor; else None."""
+    if not isinstance(value, pointwise.Pointwise) or value.reshapes or not _over_rows(draft, node, value.x):
+        return None
+    square = draft.source.producers[node.input[0]]
+    operands = [draft.value(name) for name in square.input]
+    by_itself = square.op_type == "Mul" and all(operand == value.x for operand in operands)
+    to_the_second = (
+        square.op_type == "Pow" and operands[0] == value.x and _number(operands[1], len(value.x.shape)) == 2.0
+    )
+    if not by_itself and not to_the_second:
+        return None
+    if node.name in draft.broken_norms:
+        raise Unsupported(
+            "it begins a root mean square normalisation written out in single operators, but "
+            f"{draft.broken_norms[node.name]}; export with opset 23 or later, so that it is one RMSNormalization, or "
+            "leave these nodes out of quantisation"
+        )
+    shape, roots = (*value.x.shape[:-1], 1), (value.x.quant.tensor,)
+    return Inner(
+        shape=shape, node=node.name, roots=roots, x=value.x, first=node.name, role=Role.VARIANCE, centred=False
+    )
+
+
 def continued(draft: Draft, node: onnx.NodeProto, value: Inner) -> list[Value]:
     """Return what ``node`` makes of inner ``value``; Unsupported if it has no part in a layer normalisation."""
     operands = [_operand(draft.value(name), value) if name else None for name in node.input]
@@ -99,9 +133,9 @@ def continued(draft: Draft, node: onnx.NodeProto, value: Inner) -> list[Value]:
             | ("Mul", Role.CENTRED, Role.INVERSE)
             | ("Mul", Role.INVERSE, Role.CENTRED)
         ):
-            return [rows.normalised(node, value.x, None, None, _epsilon(draft, node))]
+            return [rows.normalised(node, value.x, None, None, _epsilon(draft, node), centred=value.centred)]
         case _:
-            raise broken(draft, value, f"{node.op_type} {node.name!r} reads its {value.role.value}")
+            raise broken(draft, value, f"{node.op_type} {node.name!r} reads its {value.called}")
     shape = value.x.shape if role in _PER_ELEMENT else (*value.x.shape[:-1], 1)
     return [dataclasses.replace(value, shape=shape, node=node.name, role=role, epsilon=epsilon)]
 
@@ -117,8 +151,13 @@ def _operand(value: Value, inner: Inner) -> Role | float | None:
     if isinstance(value, Inner) and value.first == inner.first:
         return value.role
     if value == inner.x:
-        return Role.ROW
-    if isinstance(value, Const | QuantConst) and value.array.size == 1 and value.array.ndim <= len(inner.x.shape):
+        return Role.ROW if inner.centred else Role.CENTRED
+    return _number(value, len(inner.x.shape))
+
+
+def _number(value: Value, most_axes: int) -> float | None:
+    """Return the number that a constant of no more than ``most_axes`` axes is, if it is one."""
+    if isinstance(value, Const | QuantConst) and value.array.size == 1 and value.array.ndim <= most_axes:
         return float(value.array.reshape(-1)[0])
     return None
 

@@ -78,9 +78,19 @@ def _chain(graph: ir.Graph, last: ir.Product) -> list[ir.Operation]:
         if isinstance(maker, ir.Product):
             first = maker.joined == (True, True, False) and maker.heads == last.heads and not maker.of
             return chain if first else []
-        mask = isinstance(maker, ir.Eltwise) and graph.tensors[maker.inputs[1]].nhwc[:3] == (1, 1, 1)
+        mask = isinstance(maker, ir.Eltwise) and (
+            graph.tensors[maker.inputs[1]].nhwc[:3] == (1, 1, 1) or _is_mask_of_all(graph, maker)
+        )
         if not mask and not isinstance(maker, ir.Softmax | ir.Table | ir.Reshape):
             return []
+
+
+def _is_mask_of_all(graph: ir.Graph, op: ir.Operation) -> bool:
+    """Return whether the second operand of ``op`` is a constant for each element of the first: a causal mask, say."""
+    if not isinstance(op, ir.Eltwise):
+        return False
+    mask = graph.tensors[op.inputs[1]]
+    return mask.data is not None and mask.shape == graph.tensors[op.output].shape
 
 
 def _apart(graph: ir.Graph, name: str, heads: int) -> bool:
@@ -143,12 +153,30 @@ def _group(
         if stripe:
             shape = (*shape[:-2], stripe[1] - stripe[0], shape[-1])
         inputs = [source if op is chain[0] and i == 0 else names.get(one, one) for i, one in enumerate(op.inputs)]
+        if _is_mask_of_all(graph, op):
+            inputs[1] = _mask_of(graph, graph.tensors[op.inputs[1]], last.heads, (first, count), stripe)
         names[op.output] = _added(graph, tensor, suffix, shape)
         part = replace(op, name=op.name + suffix, inputs=inputs, output=names[op.output])
         if isinstance(part, ir.Product):
             part = replace(part, heads=count, first=first, of=last.heads)
         group.append(part)
     return group
+
+
+def _mask_of(
+    graph: ir.Graph, mask: ir.Tensor, heads: int, group: tuple[int, int], stripe: tuple[int, int] | None
+) -> str:  # fmt: skip
+    """Return a constant with what ``mask`` has for a group of heads and a stripe of the rows; groups that have the same
+    share it."""
+    assert mask.data is not None
+    axis, data = _axis_of(mask.shape, heads), mask.data.reshape(mask.shape)
+    alike = bool((data == data.take([0], axis)).all())
+    part = data.take(range(group[1]) if alike else range(group[0], sum(group)), axis)
+    if stripe:
+        part = part[..., slice(*stripe), :]
+    name = f"{mask.name}/{group[1]}" + _suffix(0 if alike else group[0], stripe)
+    graph.tensors[name] = replace(mask, name=name, shape=part.shape, data=part.copy(), onnx_name="", view=(), perm=())
+    return name
 
 
 def _suffix(first: int, stripe: tuple[int, int] | None) -> str:
@@ -183,8 +211,12 @@ def _part_of(shape: tuple[int, ...], heads: int, count: int, *, joined: bool) ->
     the matrix."""
     if joined:
         return (*shape[:-1], shape[-1] // heads * count)
-    axis = next(i for i, extent in enumerate(shape) if extent == heads)
+    axis = _axis_of(shape, heads)
     return (*shape[:axis], count, *shape[axis + 1 :])
+
+
+def _axis_of(shape: tuple[int, ...], heads: int) -> int:
+    return next(i for i, extent in enumerate(shape) if extent == heads)
 
 
 def _in_turn(groups: Sequence[Sequence[T]]) -> list[T]:

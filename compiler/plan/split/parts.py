@@ -27,7 +27,7 @@ from compiler.plan.plan import ImageCut
 _BEHIND = {HEIGHT: 3, WIDTH: 2}  #: axes of a tensor from this one on
 _KINDS: dict[type[ir.Operation], str] = {
     ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
-    ir.LayerNorm: "elementwise", ir.Reshape: "elementwise",
+    ir.LayerNorm: "elementwise", ir.RmsNorm: "elementwise", ir.Reshape: "elementwise",
 }  # fmt: skip
 
 

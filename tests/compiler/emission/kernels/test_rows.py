@@ -13,7 +13,7 @@ from tests.support.graphs import GraphBuilder, check, random_inputs
 TINY, BASE = preset("tiny"), preset("base")
 
 
-@pytest.mark.parametrize("kind", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("kind", ["softmax", "layer_norm", "rms_norm"])
 @pytest.mark.parametrize("seed", range(8))
 def test_random_shapes(kind, seed):
     rng = np.random.default_rng(seed)
@@ -26,14 +26,14 @@ def test_random_shapes(kind, seed):
     check(make.graph, params, engines=params.engines)
 
 
-@pytest.mark.parametrize("kind", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("kind", ["softmax", "layer_norm", "rms_norm"])
 def test_more_rows_than_an_instruction_takes(kind):
     make = GraphBuilder(3)
     make.output(getattr(make, kind)(make.input((1, 9000, 7))))
     check(make.graph, TINY.replace(lv1_bytes=512 << 10, lv2_bytes=1 << 20))
 
 
-@pytest.mark.parametrize("kind", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("kind", ["softmax", "layer_norm", "rms_norm"])
 def test_rows_in_dram(kind):
     make = GraphBuilder(5)
     x = make.conv(make.input((1, 1, 90, 8)), 120, (1, 1))
@@ -69,7 +69,7 @@ def test_softmax_is_near_the_real_one():
     assert np.abs(got - wanted).max() <= 1 and (got != wanted).mean() < 1e-3
 
 
-@pytest.mark.parametrize("kind", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("kind", ["softmax", "layer_norm", "rms_norm"])
 def test_machines_with_few_lanes_are_refused(kind):
     make = GraphBuilder(7)
     make.output(getattr(make, kind)(make.input((1, 4, 40))))
@@ -77,7 +77,7 @@ def test_machines_with_few_lanes_are_refused(kind):
         build(make.graph, TINY.replace(vec_lanes=4), Options())
 
 
-@pytest.mark.parametrize("kind", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("kind", ["softmax", "layer_norm", "rms_norm"])
 def test_rows_too_long_are_refused(kind):
     make = GraphBuilder(7)
     make.output(getattr(make, kind)(make.input((1, 4, 3000))))

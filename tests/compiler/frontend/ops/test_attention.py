@@ -23,7 +23,9 @@ def _heads(net: Net, x: str, heads: int, width: int, perm) -> str:
     return net.node("Transpose", [split], perm=perm)
 
 
-def attention(heads: int = 3, width: int = 8, length: int = 10, mask: tuple[int, ...] | None = None) -> Net:
+def attention(
+    heads: int = 3, width: int = 8, length: int = 10, mask: tuple[int, ...] | None = None, causal: str = ""
+) -> Net:
     """Heads split and joined as exporters write it; its last tensor is what ``Net.model`` takes."""
     net = Net(opset=17)
     q, k, v = (_operand(net, (1, length, heads * width), name) for name in "qkv")
@@ -32,11 +34,23 @@ def attention(heads: int = 3, width: int = 8, length: int = 10, mask: tuple[int,
     scores = _stored(net, net.node("Div", [scores, net.const(8**0.5, np.float32)]), 0.08)
     if mask:
         scores = _stored(net, net.node("Add", [scores, _operand(net, mask, "mask")]), 0.1)
+    if causal:
+        scores = _stored(net, _causal(net, scores, length, causal), 0.12, 60)
     weights = _stored(net, net.node("Softmax", [scores], axis=-1), 1 / 255, -128)
     mixed = _stored(net, net.node("MatMul", [weights, v]), 0.02)
     mixed = net.node("Transpose", [mixed], perm=(0, 2, 1, 3))
     net.last = net.q(net.node("Reshape", [mixed, net.const([0, -1, heads * width], np.int64)]), 0.02)
     return net
+
+
+def _causal(net: Net, scores: str, length: int, form: str) -> str:
+    """A mask of all rows, as a constant that is added, or as a choice. The lowest stored value still has an
+    exponential."""
+    kept = np.tri(length, dtype=bool)
+    if form == "where":
+        return net.node("Where", [net.const(kept), scores, net.const(-20.0, np.float32)])
+    added = np.where(kept, 0, -128).astype(np.int8)[None, None]
+    return net.node("Add", [scores, net.dq(net.const(added), {"saturated": 0.3, "huge": 2.6e36}[form])])
 
 
 def _judged(model) -> list[str]:
@@ -54,6 +68,14 @@ def test_heads_are_read_where_they_lie(mask):
     found = _judged(net.model(net.last))
     assert "permute" not in found
     assert [kind for kind in found if kind in ("product", "softmax")] == ["product", "softmax", "product"]
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("form", ["where", "saturated", "huge"])
+def test_a_causal_mask_is_a_constant_of_all_rows(form, heads):
+    net = attention(heads, causal=form)
+    found = _judged(net.model(net.last))
+    assert found.count("softmax") == 1 and found.count("eltwise") == 1
 
 
 @pytest.mark.parametrize("perm", [(0, 1, 2), (0, 2, 1)])

@@ -78,12 +78,21 @@ def test_where(shape, first, target, value):
     assert kinds(graph)[-1] == "eltwise"
 
 
+def test_where_with_one_value_in_all_places():
+    net = Net(16)
+    x, mask = net.dq(net.input((1, 9, 9)), *PARAMS), net.const(np.tril(np.ones((9, 9), bool)))
+    y = net.node("Where", [mask, x, net.const(np.full((9, 9), -np.inf), np.float32)])
+    assert kinds(check_model(net.model(net.q(y, *PARAMS)), exact=True))[-1] == "eltwise"
+
+
 @pytest.mark.parametrize(
     ("other", "reason"), [("tensor", "between two computed tensors"), ("constant", "has shape .*; it may be one value")]
 )
 def test_other_choices_are_refused(other, reason):
     net = Net(16)
     x, mask = net.dq(net.input((1, 9, 9)), *PARAMS), net.const(np.tril(np.ones((9, 9), bool)))
-    second = net.dq(net.input((1, 9, 9), name="z"), *PARAMS) if other == "tensor" else net.const(np.ones(9), np.float32)
+    second = (
+        net.dq(net.input((1, 9, 9), name="z"), *PARAMS) if other == "tensor" else net.const(np.arange(9), np.float32)
+    )
     with pytest.raises(UnsupportedModel, match=reason):
         import_model(net.model(net.q(net.node("Where", [mask, x, second]), *PARAMS)))

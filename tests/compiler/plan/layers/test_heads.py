@@ -42,6 +42,21 @@ def test_exact(length, keys, heads, params, mask):
     check(attention(length=length, keys=keys, heads=heads, mask=mask), params, engines=params.engines)
 
 
+@pytest.mark.parametrize("mask", ["alike", "apart"])
+@pytest.mark.parametrize(("length", "heads", "params"), [(40, 4, BASE), (24, 3, TINY), (150, 1, TINY)])
+def test_a_constant_mask_of_all_scores_is_in_groups_too(length, heads, params, mask):
+    graph = attention(length=length, heads=heads, width=8, mask=mask)
+    split = split_heads(graph, params)
+    masks = [split.tensors[op.inputs[1]] for op in split.ops if isinstance(op, ir.Eltwise)]
+    assert len(masks) >= 2 and all(one.size < length * length * max(heads, 2) for one in masks)
+    shared = len({one.name for one in masks}) < len(masks)
+    assert shared == (mask == "alike" and heads > 1)
+    values = random_inputs(graph, 2)
+    for name, value in reference.run(graph, values).items():
+        assert np.array_equal(reference.run(split, values)[name], value)
+    check(graph, params, engines=params.engines)
+
+
 def test_units_work_side_by_side():
     """Some softmax stands in a region with a product."""
     kinds = [layer.kind for layer in check(attention(length=64, heads=6), BASE, engines=2).meta.layers]
@@ -122,11 +137,12 @@ def test_preempted_at_every_point(params, engines):
     assert len(report.points) >= 8, report
 
 
+@pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
 @pytest.mark.parametrize("engines", [1, 2])
-def test_normalisation_preempted_at_every_point(engines):
+def test_normalisation_preempted_at_every_point(engines, kind):
     make = GraphBuilder(9)
     x = make.conv(make.input((1, 1, 60, 40)), 200, (1, 1))
-    make.output(make.softmax(make.layer_norm(make.reshape(x, (1, 60, 200)))))
+    make.output(make.softmax(getattr(make, kind)(make.reshape(x, (1, 60, 200)))))
     image, _ = build(make.graph, BASE, Options(engines=engines, cancel_interval=400))
     given = random_inputs(make.graph, 4)
     report = check_points(Image.from_bytes(image.to_bytes()), {p.tensor: given[p.name] for p in make.graph.inputs})
