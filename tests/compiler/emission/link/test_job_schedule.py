@@ -27,7 +27,7 @@ def test_it_is_near_what_the_model_takes(name, limit):
     with Desk(1) as desk:
         image, plan = build(graph, TINY, Options(lv2_limit=limit), desk=desk)
         cycles = planned_cycles(plan, lowered(graph, plan), desk)
-    assert cycles == pytest.approx(model_cycles(image), rel=0.08)  # to begin an instruction is counted as it waits for none
+    assert cycles == pytest.approx(model_cycles(image), rel=0.08)  # each instruction counts its start, also if it waits
 
 
 def job(engine, step, cycles, size=0, own=False):
