@@ -251,6 +251,8 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     block = params.rows * params.out_channels
     load = moved(block * budget.engines, params)
     compute = sum(max(tile.pixels, params.rows) for tile in pixels)
+    if load >= 2 * compute:
+        return budget.windows // 4
     return budget.windows // 2 if load > compute else budget.job_weights
 
 

@@ -29,7 +29,7 @@ from hw.contract.params import KIB, SocParams
 from hw.image import CancelPoint, Image, ImageMeta, JobInfo, LiveRange
 from sim.cost import set_bounds
 
-_PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
+_PROLOGUE_LOAD = 16 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
 _RUN_AHEAD = 8  #: jobs by which prologues may run ahead, at most
 _MOST_POINTS = 1 << 16  #: numbers of points in a CANCEL instruction
 
