@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from compiler.emission.kernels.conv_emitter import ConvEmitter
 from compiler.emission.kernels.conv_work import Addend, Bands, ConvWork, EngineSplit, of_band, row_bands
+from compiler.emission.kernels.matrix_vector import MatrixVectorEmitter
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.program import JobProgram
 from compiler.emission.program.schedule import schedule
@@ -176,7 +177,7 @@ class _Batch:
     """Holds the channel tiles of one job of an engine. Jobs of an engine share ``emitter``, and are emitted in
     order."""
 
-    emitter: ConvEmitter
+    emitter: ConvEmitter | MatrixVectorEmitter
     engine: int
     tiles: tuple[ChannelTile, ...]
     own_loads: bool
@@ -210,7 +211,7 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
     limit = _job_weights(layer, mine, budget, params) - cut.table
     if first and sum(size for _, size in tiles) + cut.table <= budget.windows:
         limit = budget.windows - cut.table
-    emitter = ConvEmitter(work)
+    emitter = MatrixVectorEmitter.of(work, context.lv1.size, budget.engines) or ConvEmitter(work)
     for number, batch in enumerate(_even_batches(tiles, limit)):
         yield _Batch(emitter, engine, tuple(batch), first and number == 0)
 

@@ -1,0 +1,259 @@
+"""Products of a few rows and a matrix, as a decoder has them for one token: no weight is used twice.
+
+Loading the weights from DRAM takes longer than all the rest, and each instruction is fetched from there, too. So as few
+as possible do the work: activations come once for all tiles, one load to LV1 brings weights and parameters of whole
+channel tiles, and their results leave together. Loads to LV0 and MAC need not overlap where the array has time for
+both: then a part of the kernel may be as large as LV0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.emission.kernels.conv_buffers import kept_input
+from compiler.emission.kernels.conv_constants import groups_of
+from compiler.emission.kernels.conv_data import ConvData, blocks, sum_block
+from compiler.emission.kernels.conv_work import Addend, ConvWork
+from compiler.emission.program import BufferFill, JobProgram, Ring, Sem, Task, contiguous, lv0_slots
+from compiler.plan.layers import ChannelTile, conv_params_bytes, pixel_parts, sum_params_bytes
+from compiler.plan.memory.tensor_view import PixelBox
+from compiler.plan.tiling.conv_tiling import ALONE, WHOLE, Ends, KernelChunk
+from hw.contract.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, Segment, VecOp
+from sim.cost import UNIT_START
+
+_LOAD_CYCLES = 1024  #: of a load of several channel tiles to LV1: what comes behind it waits no longer
+_SPARE = 1.25  #: times as fast as DRAM the array must be that loads LV0 and multiplies in turn
+
+
+@dataclass(frozen=True)
+class RowSizes:
+    """The buffers of a product. Bytes of LV1: ``act`` for all rows, ``tile`` for the weights and parameters of a channel
+    tile, ``out`` for its results. ``group`` channel tiles come at once, into one of ``slots`` buffers. MAC takes
+    ``blocks`` at a time at most, from one of ``lv0_slots`` buffers of LV0."""
+
+    act: int
+    tile: int
+    out: int
+    group: int
+    slots: int
+    blocks: int
+    lv0_slots: int
+
+    @classmethod
+    def of(cls, work: ConvWork, lv1_bytes: int, engines: int) -> "RowSizes | None":
+        """Return what fits ``lv1_bytes`` of LV1 while ``engines`` share DRAM; None if no whole tile does."""
+        p, rows, depth = work.params, work.pixel_tiles[0].cols, _depth(work)
+        tile = depth * p.rows * p.out_channels + conv_params_bytes(work.layer, p)
+        act, out = work.words(rows * depth * p.rows), work.words(rows * p.out_channels)
+        fixed = act + (work.words(TABLE_BYTES) if work.layer.table is not None else 0)
+        fixed += sum_params_bytes(p) if work.addend else 0
+        results = (4 if work.addend else 2) * out
+        for group in range(max(1, _LOAD_CYCLES * p.lv1_word // tile), 0, -1):
+            slots = min(3, (lv1_bytes - fixed - group * results) // (group * tile))
+            if slots >= 2:
+                return cls(act, tile, out, group, slots, *_lv0(work, depth, engines))
+        return None
+
+
+def _depth(work: ConvWork) -> int:
+    """Return the words of LV0 that an input pixel takes; each is multiplied by a block of weights."""
+    return -(-work.most_channels // work.params.rows)
+
+
+def _lv0(work: ConvWork, depth: int, engines: int) -> tuple[int, int]:
+    """Return the blocks of weights that a MAC instruction takes, and the number of their buffers."""
+    p, rows = work.params, work.pixel_tiles[0].cols
+    capacity, step = p.lv0_wgt_bytes // p.rows // p.rows, max(p.rows, rows)
+    most = capacity // 2
+    both = depth * (p.rows + step) + 2 * UNIT_START * -(-depth // capacity)
+    load = depth * p.rows * p.out_channels * engines / p.dram_bytes_per_cycle
+    if both * _SPARE <= load and -(-depth // capacity) < -(-depth // most):
+        most = capacity
+    if work.longest:
+        most = max(1, min(most, work.longest // step))
+    count = -(-depth // -(-depth // most))
+    return count, 1 if count > capacity // 2 else lv0_slots(count * p.rows, p.lv0_wgt_bytes // p.rows)
+
+
+class MatrixVectorEmitter:
+    """Emits the jobs of one engine's part of a product of a few rows, one after the other: each computes some of the
+    channel tiles."""
+
+    def __init__(self, work: ConvWork, sizes: RowSizes) -> None:
+        self.work, self.sizes = work, sizes
+        self.kept = kept_input(work)
+
+    @classmethod
+    def of(cls, work: ConvWork, lv1_bytes: int, engines: int) -> "MatrixVectorEmitter | None":
+        """Return who emits ``work``, one of ``engines`` parts, with buffers in ``lv1_bytes`` of LV1; None if it is no
+        such product, or its operands pass through LV2 in another way than whole."""
+        layer, p = work.layer, work.params
+        if not layer.flat or layer.by_channels or layer.uniform or work.streamed or len(work.pixel_tiles) != 1:
+            return None
+        tile, depth = work.pixel_tiles[0], _depth(work)
+        whole = work.x.view.shape[3] == work.most_channels
+        even = all(one.outs % p.vec_lanes == 0 for one in layer.tiles[:-1])
+        one_row = tile.rows == 1 and tile.cols <= p.rows and tile.cols * depth * p.rows <= p.lv0_act_bytes
+        apart = tile.cols > 1 and any(pixel_parts(layer, one, p) > 1 for one in layer.tiles)
+        if not (whole and even and one_row) or apart or depth > 0xFFF:
+            return None
+        if work.addend and (work.addend.constant or work.addend.staged):
+            return None
+        sizes = RowSizes.of(work, lv1_bytes, engines)
+        found = cls(work, sizes) if sizes else None
+        return found if found and found._fits_staging() else None
+
+    def _fits_staging(self) -> bool:
+        work, end = self.work, self.work.staging.base + self.work.staging.size
+        if not work.x.view.on_chip and self.kept is None:
+            return False
+        end = self.kept.kept.base if self.kept else end
+        return work.y.view.on_chip or work.staging.base + 2 * self.sizes.group * self.sizes.out <= end
+
+    def splits_ends(self, tiles: Sequence[ChannelTile]) -> bool:
+        """Return whether pixel tiles at the ends of a job may be cut: never, as there is one."""
+        return False
+
+    def possible_ends(self, tiles: Sequence[ChannelTile]) -> tuple[Ends, ...]:
+        """Return the ends to choose from."""
+        return ALONE[:1]
+
+    def job(
+        self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: Ends = WHOLE
+    ) -> JobProgram:
+        """Return the job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see
+        :class:`JobProgram`; ``ends`` plays no part."""
+        self._job = JobProgram(self.work.params, number, engine, own_loads)
+        if self.kept:
+            self.kept.enter(self._job)
+        self._place()
+        self._act = self._activations()
+        for group in dict.fromkeys(groups_of(tiles, self.sizes.group).values()):
+            self._group(group)
+        return self._job
+
+    def _place(self) -> None:
+        """Give all buffers their places. Constants of the layer come with the first weights."""
+        work, sizes, p, group = self.work, self.sizes, self.work.params, self.sizes.group
+        self._first_loads: list[Task] = []
+        at = work.lv1_base
+        self._table = self._sums = at
+        if work.layer.table is not None:
+            self._first_loads += self._job.load_constant(work.layer.table.tobytes(), at)
+            at += work.words(TABLE_BYTES)
+        if work.addend:
+            self._sums = at
+            block = sum_block(work.layer, work.addend.own_zero_point, work.addend.other.zero_point, p)
+            self._first_loads += self._job.load_constant(block, at, ConvData(work.layer.output, sum=True))
+            at += sum_params_bytes(p)
+        self._act1 = Ring(Sem.ACT1_FULL, Sem.ACT1_FREE, at, sizes.act, 1)
+        at += sizes.act
+        self._out = Ring(Sem.OUT_FULL, Sem.OUT_FREE, at, group * sizes.out, 2)
+        at += 2 * group * sizes.out
+        if work.addend:
+            self._other = Ring(Sem.B_FULL, Sem.B_FREE, at, group * sizes.out, 2)
+            at += 2 * group * sizes.out
+        self._weights1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, at, group * sizes.tile, sizes.slots)
+        self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, at, group * sizes.tile, sizes.slots)
+        self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, 0, 1)
+        self._weights0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, sizes.blocks * p.rows, sizes.lv0_slots)
+        self._acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
+        spilled = not work.y.view.on_chip
+        slots = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, work.staging.base, group * sizes.out, 2)
+        self._spill = slots if spilled else None
+
+    def _activations(self) -> BufferFill:
+        """Bring all rows to LV0, where they stay."""
+        work, p, pixels, pitch = self.work, self.work.params, self.work.pixel_tiles[0], _depth(self.work)
+        size, box = pitch * p.rows, work.tile_box(pixels, 0, work.most_channels)
+        lv1, held = self._act1.fill(box), self._act0.fill(box)
+        place = lv1.address, pixels.cols * size, size, work.x.zero_byte
+        if self.kept:
+            self._act1.filled_by(lv1, self.kept.load(box, *place))
+        else:
+            self._act1.filled_by(lv1, self._job.load(work.x.view, box, *place, None, box))
+        copies = contiguous(lv1.address, 0, pixels.cols * size)
+        loads = self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << p.pes) - 1)
+        self._act1.read_by(lv1, *loads)
+        self._act0.filled_by(held, loads)
+        return held
+
+    def _group(self, group: Sequence[ChannelTile]) -> None:
+        """Load, multiply and store channel tiles that follow each other."""
+        work, p, layer = self.work, self.work.params, self.work.layer
+        pixels, depth, first = work.pixel_tiles[0], _depth(work), group[0]
+        kernel = KernelChunk(0, 1, 0, 1, 0, work.most_channels)
+        part = ConvData(layer.output, False, tuple((one, kernel) for one in group), tuple((one, 0) for one in group))
+        data = blocks(part, layer, p)
+        held, params = self._weights1.fill(part), self._params.fill(part)
+        loads = [*self._first_loads, *self._job.load_window(self._job.keep(data, part), held.address, len(data))]
+        self._first_loads = []
+        self._weights1.filled_by(held, loads)
+        self._params.filled_by(params, loads)  # last, so that the loads belong to the buffer that lives longer
+        out, writers = self._out.fill(part), list[Task]()
+        lanes = [-(-one.outs // p.vec_lanes) for one in group]
+        pitch, size = sum(lanes) * p.vec_lanes, depth * p.rows * p.out_channels
+        block_bytes = len(data) // len(group) - size
+        for index, one in enumerate(group):
+            acc = self._acc.fill(one)
+            self._acc.filled_by(acc, self._products(held, index * size, acc.address))
+            fields = {
+                "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1, "n1": pixels.cols,
+                "n0": lanes[index], "d": out.address + sum(lanes[:index]) * p.vec_lanes, "d_s1": pitch,
+                "d_s0": p.vec_lanes, "p": held.address + len(group) * size + index * block_bytes,
+            }  # fmt: skip
+            if layer.requantise.table is not None:
+                fields |= {"table": 1, "t": self._table}
+            vec = self._job.emit(Op.VEC, fields)
+            self._params.read_by(params, vec)
+            self._acc.read_by(acc, vec)
+            writers.append(vec)
+        box = PixelBox(pixels.n, pixels.y, 1, pixels.x, pixels.cols, first.out, sum(one.outs for one in group))
+        if work.addend:
+            writers[-1].signals.add(Sem.OWN_READY)
+            writers.append(self._add(work.addend, box, out.address, sum(lanes)))
+        self._out.filled_by(out, writers)
+        store = self._job.store(work.y.view, box, out.address, pixels.cols * pitch, pitch, self._spill, part)
+        self._out.read_by(out, store)
+
+    def _products(self, held: BufferFill, offset: int, acc: int) -> list[Task]:
+        """Return the MAC instructions of a channel tile, whose weights lie at ``offset`` of an LV1 buffer."""
+        work, p, rows, depth = self.work, self.work.params, self.work.pixel_tiles[0].cols, _depth(self.work)
+        block, macs = p.rows * p.out_channels, list[Task]()
+        for first in range(0, depth, self.sizes.blocks):
+            count = min(self.sizes.blocks, depth - first)
+            fill = self._weights0.fill((held, offset, first))
+            copies = contiguous(held.address + offset + first * block, fill.address * p.lv1_word, count * block)
+            loads = self._job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
+            self._weights1.read_by(held, *loads)
+            self._weights0.filled_by(fill, loads)
+            fields = {
+                "mode": MacMode.DENSE, "accumulate": int(first > 0), "x_signed": int(work.x.signed),
+                "w_signed": int(work.layer.weights.dtype.kind == "i"), "x_zp": work.x.zero_byte,
+                "w_zp": work.layer.weight_zero_point & 0xFF, "act": first, "wgt": fill.address, "acc": acc,
+                "n0": count, "k0_s": 1 if count > 1 else 0, "p0": rows, "p0_s": depth, "acc_s": rows,
+            }  # fmt: skip
+            macs.append(self._job.emit(Op.MAC, fields))
+            self._act0.read_by(self._act, macs[-1])
+            self._weights0.read_by(fill, macs[-1])
+        return macs
+
+    def _add(self, addend: Addend, box: PixelBox, own: int, groups: int) -> Task:
+        """Add the other operand to the results at LV1 address ``own``, in place."""
+        lanes, other, fill = self.work.params.vec_lanes, addend.other, self._other.fill(box)
+        pitch, place = groups * lanes, box
+        if addend.broadcast:
+            place = PixelBox(0, 0, 1, 0, 1, box.c, box.channels)
+        target = fill.address, place.cols * pitch, pitch, other.zero_byte
+        self._other.filled_by(fill, self._job.load(other.view, place, *target, None, place))
+        fields = {
+            "op": VecOp.LIN, "b_en": 1, "a_signed": int(addend.own_signed), "b_signed": int(other.signed), "a": own,
+            "b": fill.address, "d": own, "n1": box.cols, "n0": groups, "p": self._sums,
+        }  # fmt: skip
+        for name in "abd":
+            fields |= {f"{name}_s1": 0 if name == "b" and addend.broadcast else pitch, f"{name}_s0": lanes}
+        if addend.table:
+            fields |= {"table": 1, "t": self._table}
+        task = self._job.emit(Op.VEC, fields)
+        task.waits.add(Sem.OWN_READY)
+        self._other.read_by(fill, task)
+        return task
