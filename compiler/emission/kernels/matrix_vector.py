@@ -17,22 +17,26 @@ from compiler.emission.program import BufferFill, JobProgram, Ring, Sem, Task, c
 from compiler.plan.layers import ChannelTile, conv_params_bytes, pixel_parts, sum_params_bytes
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import ALONE, WHOLE, Ends, KernelChunk
-from hw.contract.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, Segment, VecOp
+from hw.contract.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, VecOp
+from hw.contract.params import KIB
 from sim.cost import UNIT_START
 
 _LOAD_CYCLES = 1024  #: of a load of several channel tiles to LV1: what comes behind it waits no longer
+_PIECE = 4 * KIB  #: bytes of a load of weights by a body: a pause waits for all that the unit has taken
 _SPARE = 1.25  #: times as fast as DRAM the array must be that loads LV0 and multiplies in turn
 
 
 @dataclass(frozen=True)
 class RowSizes:
     """The buffers of a product. Bytes of LV1: ``act`` for all rows, ``tile`` for the weights and parameters of a channel
-    tile, ``out`` for its results. ``group`` channel tiles come at once, into one of ``slots`` buffers. MAC takes
-    ``blocks`` at a time at most, from one of ``lv0_slots`` buffers of LV0."""
+    tile, ``out`` for the results of a *run* of channel tiles, which leave together. ``group`` channel tiles come at
+    once, into one of ``slots`` buffers. MAC takes ``blocks`` at a time at most, from one of ``lv0_slots`` buffers of
+    LV0."""
 
     act: int
     tile: int
     out: int
+    run: int
     group: int
     slots: int
     blocks: int
@@ -43,14 +47,16 @@ class RowSizes:
         """Return what fits ``lv1_bytes`` of LV1 while ``engines`` share DRAM; None if no whole tile does."""
         p, rows, depth = work.params, work.pixel_tiles[0].cols, _depth(work)
         tile = depth * p.rows * p.out_channels + conv_params_bytes(work.layer, p)
-        act, out = work.words(rows * depth * p.rows), work.words(rows * p.out_channels)
+        results = work.words(rows * p.out_channels)
+        room = lv1_bytes // 16 if work.y.view.on_chip else min(lv1_bytes // 16, work.staging.size // 4)
+        run = max(1, min(len(work.layer.tiles), room // results))
+        act, out = work.words(rows * depth * p.rows), run * results
         fixed = act + (work.words(TABLE_BYTES) if work.layer.table is not None else 0)
-        fixed += sum_params_bytes(p) if work.addend else 0
-        results = (4 if work.addend else 2) * out
+        fixed += sum_params_bytes(p) + 4 * out if work.addend else 2 * out
         for group in range(max(1, _LOAD_CYCLES * p.lv1_word // tile), 0, -1):
-            slots = min(3, (lv1_bytes - fixed - group * results) // (group * tile))
+            slots = min(3, (lv1_bytes - fixed) // (group * tile))
             if slots >= 2:
-                return cls(act, tile, out, group, slots, *_lv0(work, depth, engines))
+                return cls(act, tile, out, run, group, slots, *_lv0(work, depth, engines))
         return None
 
 
@@ -107,7 +113,7 @@ class MatrixVectorEmitter:
         if not work.x.view.on_chip and self.kept is None:
             return False
         end = self.kept.kept.base if self.kept else end
-        return work.y.view.on_chip or work.staging.base + 2 * self.sizes.group * self.sizes.out <= end
+        return work.y.view.on_chip or work.staging.base + 2 * self.sizes.out <= end
 
     def splits_ends(self, tiles: Sequence[ChannelTile]) -> bool:
         """Return whether pixel tiles at the ends of a job may be cut: never, as there is one."""
@@ -127,13 +133,13 @@ class MatrixVectorEmitter:
             self.kept.enter(self._job)
         self._place()
         self._act = self._activations()
-        for group in dict.fromkeys(groups_of(tiles, self.sizes.group).values()):
-            self._group(group)
+        for first in range(0, len(tiles), self.sizes.run):
+            self._run(tiles[first : first + self.sizes.run])
         return self._job
 
     def _place(self) -> None:
         """Give all buffers their places. Constants of the layer come with the first weights."""
-        work, sizes, p, group = self.work, self.sizes, self.work.params, self.sizes.group
+        work, sizes, p = self.work, self.sizes, self.work.params
         self._first_loads: list[Task] = []
         at = work.lv1_base
         self._table = self._sums = at
@@ -147,18 +153,18 @@ class MatrixVectorEmitter:
             at += sum_params_bytes(p)
         self._act1 = Ring(Sem.ACT1_FULL, Sem.ACT1_FREE, at, sizes.act, 1)
         at += sizes.act
-        self._out = Ring(Sem.OUT_FULL, Sem.OUT_FREE, at, group * sizes.out, 2)
-        at += 2 * group * sizes.out
+        self._out = Ring(Sem.OUT_FULL, Sem.OUT_FREE, at, sizes.out, 2)
+        at += 2 * sizes.out
         if work.addend:
-            self._other = Ring(Sem.B_FULL, Sem.B_FREE, at, group * sizes.out, 2)
-            at += 2 * group * sizes.out
-        self._weights1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, at, group * sizes.tile, sizes.slots)
-        self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, at, group * sizes.tile, sizes.slots)
+            self._other = Ring(Sem.B_FULL, Sem.B_FREE, at, sizes.out, 2)
+            at += 2 * sizes.out
+        self._weights1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, at, sizes.group * sizes.tile, sizes.slots)
+        self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, at, sizes.group * sizes.tile, sizes.slots)
         self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, 0, 1)
         self._weights0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, sizes.blocks * p.rows, sizes.lv0_slots)
         self._acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
         spilled = not work.y.view.on_chip
-        slots = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, work.staging.base, group * sizes.out, 2)
+        slots = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, work.staging.base, sizes.out, 2)
         self._spill = slots if spilled else None
 
     def _activations(self) -> BufferFill:
@@ -177,43 +183,54 @@ class MatrixVectorEmitter:
         self._act0.filled_by(held, loads)
         return held
 
-    def _group(self, group: Sequence[ChannelTile]) -> None:
-        """Load, multiply and store channel tiles that follow each other."""
-        work, p, layer = self.work, self.work.params, self.work.layer
-        pixels, depth, first = work.pixel_tiles[0], _depth(work), group[0]
+    def _run(self, tiles: Sequence[ChannelTile]) -> None:
+        """Multiply and store channel tiles that follow each other."""
+        work, p, pixels = self.work, self.work.params, self.work.pixel_tiles[0]
+        box = PixelBox(pixels.n, pixels.y, 1, pixels.x, pixels.cols, tiles[0].out, sum(one.outs for one in tiles))
+        lanes = {one: -(-one.outs // p.vec_lanes) * p.vec_lanes for one in tiles}
+        pitch, out = sum(lanes.values()), self._out.fill(box)
+        most = 1 if self._job.own_loads else self.sizes.group  # work begins with the first load
+        writers, at = list[Task](), out.address
+        for group in dict.fromkeys(groups_of(list(tiles), most).values()):
+            writers += self._group(group, at, pitch)
+            at += sum(lanes[one] for one in group)
+        if work.addend:
+            writers[-1].signals.add(Sem.OWN_READY)
+            writers.append(self._add(work.addend, box, out.address, pitch))
+        self._out.filled_by(out, writers)
+        store = self._job.store(work.y.view, box, out.address, pixels.cols * pitch, pitch, self._spill, box)
+        self._out.read_by(out, store)
+
+    def _group(self, group: Sequence[ChannelTile], target: int, pitch: int) -> list[Task]:
+        """Load and multiply channel tiles that follow each other. Return what writes their results to LV1, from
+        ``target`` on, those of two rows ``pitch`` bytes apart."""
+        work, p, layer, depth = self.work, self.work.params, self.work.layer, _depth(self.work)
         kernel = KernelChunk(0, 1, 0, 1, 0, work.most_channels)
         part = ConvData(layer.output, False, tuple((one, kernel) for one in group), tuple((one, 0) for one in group))
-        data = blocks(part, layer, p)
+        data, size, block = blocks(part, layer, p), depth * p.rows * p.out_channels, conv_params_bytes(layer, p)
         held, params = self._weights1.fill(part), self._params.fill(part)
-        loads = [*self._first_loads, *self._job.load_window(self._job.keep(data, part), held.address, len(data))]
+        window = self._job.keep(data, part)
+        loads = [*self._first_loads, *self._job.load_window(window, held.address, len(data), _PIECE)]
         self._first_loads = []
         self._weights1.filled_by(held, loads)
         self._params.filled_by(params, loads)  # last, so that the loads belong to the buffer that lives longer
-        out, writers = self._out.fill(part), list[Task]()
-        lanes = [-(-one.outs // p.vec_lanes) for one in group]
-        pitch, size = sum(lanes) * p.vec_lanes, depth * p.rows * p.out_channels
-        block_bytes = len(data) // len(group) - size
+        writers = list[Task]()
         for index, one in enumerate(group):
             acc = self._acc.fill(one)
             self._acc.filled_by(acc, self._products(held, index * size, acc.address))
+            lanes = -(-one.outs // p.vec_lanes)
             fields = {
-                "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1, "n1": pixels.cols,
-                "n0": lanes[index], "d": out.address + sum(lanes[:index]) * p.vec_lanes, "d_s1": pitch,
-                "d_s0": p.vec_lanes, "p": held.address + len(group) * size + index * block_bytes,
+                "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1,
+                "n1": work.pixel_tiles[0].cols, "n0": lanes, "d": target, "d_s1": pitch, "d_s0": p.vec_lanes,
+                "p": held.address + len(group) * size + index * block,
             }  # fmt: skip
             if layer.requantise.table is not None:
                 fields |= {"table": 1, "t": self._table}
-            vec = self._job.emit(Op.VEC, fields)
-            self._params.read_by(params, vec)
-            self._acc.read_by(acc, vec)
-            writers.append(vec)
-        box = PixelBox(pixels.n, pixels.y, 1, pixels.x, pixels.cols, first.out, sum(one.outs for one in group))
-        if work.addend:
-            writers[-1].signals.add(Sem.OWN_READY)
-            writers.append(self._add(work.addend, box, out.address, sum(lanes)))
-        self._out.filled_by(out, writers)
-        store = self._job.store(work.y.view, box, out.address, pixels.cols * pitch, pitch, self._spill, part)
-        self._out.read_by(out, store)
+            writers.append(self._job.emit(Op.VEC, fields))
+            self._params.read_by(params, writers[-1])
+            self._acc.read_by(acc, writers[-1])
+            target += lanes * p.vec_lanes
+        return writers
 
     def _products(self, held: BufferFill, offset: int, acc: int) -> list[Task]:
         """Return the MAC instructions of a channel tile, whose weights lie at ``offset`` of an LV1 buffer."""
@@ -237,17 +254,17 @@ class MatrixVectorEmitter:
             self._weights0.read_by(fill, macs[-1])
         return macs
 
-    def _add(self, addend: Addend, box: PixelBox, own: int, groups: int) -> Task:
+    def _add(self, addend: Addend, box: PixelBox, own: int, pitch: int) -> Task:
         """Add the other operand to the results at LV1 address ``own``, in place."""
         lanes, other, fill = self.work.params.vec_lanes, addend.other, self._other.fill(box)
-        pitch, place = groups * lanes, box
+        place = box
         if addend.broadcast:
             place = PixelBox(0, 0, 1, 0, 1, box.c, box.channels)
         target = fill.address, place.cols * pitch, pitch, other.zero_byte
         self._other.filled_by(fill, self._job.load(other.view, place, *target, None, place))
         fields = {
             "op": VecOp.LIN, "b_en": 1, "a_signed": int(addend.own_signed), "b_signed": int(other.signed), "a": own,
-            "b": fill.address, "d": own, "n1": box.cols, "n0": groups, "p": self._sums,
+            "b": fill.address, "d": own, "n1": box.cols, "n0": pitch // lanes, "p": self._sums,
         }  # fmt: skip
         for name in "abd":
             fields |= {f"{name}_s1": 0 if name == "b" and addend.broadcast else pitch, f"{name}_s0": lanes}
