@@ -132,7 +132,9 @@ def _find(name: str) -> Network | exported.Exported | encoders.Encoder | _Layer:
         return LOAD_NETWORKS[name]()
     if name in exported.NETWORKS:
         return exported.NETWORKS[name]
-    layer = encoders.parse(name) or decoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
+    layer = (
+        encoders.parse(name) or decoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
+    )
     if layer is None:
         raise UnknownWorkload(_unknown(name))
     problem = layer.problem()

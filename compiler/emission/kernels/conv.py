@@ -211,7 +211,7 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
     limit = _job_weights(layer, mine, budget, params) - cut.table
     if first and sum(size for _, size in tiles) + cut.table <= budget.windows:
         limit = budget.windows - cut.table
-    emitter = MatrixVectorEmitter.of(work, context.lv1.size, budget.engines) or ConvEmitter(work)
+    emitter = MatrixVectorEmitter.of(work, context.lv1.size) or ConvEmitter(work)
     for number, batch in enumerate(_even_batches(tiles, limit)):
         yield _Batch(emitter, engine, tuple(batch), first and number == 0)
 

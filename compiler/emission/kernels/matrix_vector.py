@@ -2,36 +2,34 @@
 
 Loading the weights from DRAM takes longer than all the rest, and each instruction is fetched from there, too. So as few
 as possible do the work: activations come once for all tiles, one load to LV1 brings weights and parameters of whole
-channel tiles, and their results leave together. Loads to LV0 and MAC need not overlap where the array has time for
-both: then a part of the kernel may be as large as LV0.
+channel tiles, and their results leave together. The weights of these tiles are one stream of blocks to LV0, half of
+it at a time, wherever a tile ends; a MAC instruction takes what lies side by side of a tile.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compiler.emission.kernels.block_stream import BlockStream
 from compiler.emission.kernels.conv_buffers import kept_input
 from compiler.emission.kernels.conv_constants import groups_of
 from compiler.emission.kernels.conv_data import ConvData, blocks, sum_block
 from compiler.emission.kernels.conv_work import Addend, ConvWork
-from compiler.emission.program import BufferFill, JobProgram, Ring, Sem, Task, contiguous, lv0_slots
+from compiler.emission.program import BufferFill, JobProgram, Ring, Sem, Task, contiguous
 from compiler.plan.layers import ChannelTile, conv_params_bytes, pixel_parts, sum_params_bytes
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import ALONE, WHOLE, Ends, KernelChunk
-from hw.contract.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, VecOp
+from hw.contract.isa import TABLE_BYTES, Lv0Space, MacMode, Op, VecOp
 from hw.contract.params import KIB
-from sim.cost import UNIT_START
 
 _LOAD_CYCLES = 1024  #: of a load of several channel tiles to LV1: what comes behind it waits no longer
 _PIECE = 4 * KIB  #: bytes of a load of weights by a body: a pause waits for all that the unit has taken
-_SPARE = 1.25  #: times as fast as DRAM the array must be that loads LV0 and multiplies in turn
 
 
 @dataclass(frozen=True)
 class RowSizes:
-    """The buffers of a product. Bytes of LV1: ``act`` for all rows, ``tile`` for the weights and parameters of a channel
-    tile, ``out`` for the results of a *run* of channel tiles, which leave together. ``group`` channel tiles come at
-    once, into one of ``slots`` buffers. MAC takes ``blocks`` at a time at most, from one of ``lv0_slots`` buffers of
-    LV0."""
+    """The buffers of a product. Bytes of LV1: ``act`` for all rows, ``tile`` for the weights and parameters of a
+    channel tile, ``out`` for the results of a *run* of channel tiles, which leave together. ``group`` channel tiles
+    come at once, into one of ``slots`` buffers."""
 
     act: int
     tile: int
@@ -39,12 +37,10 @@ class RowSizes:
     run: int
     group: int
     slots: int
-    blocks: int
-    lv0_slots: int
 
     @classmethod
-    def of(cls, work: ConvWork, lv1_bytes: int, engines: int) -> "RowSizes | None":
-        """Return what fits ``lv1_bytes`` of LV1 while ``engines`` share DRAM; None if no whole tile does."""
+    def of(cls, work: ConvWork, lv1_bytes: int) -> "RowSizes | None":
+        """Return what fits ``lv1_bytes`` of LV1; None if no whole tile does."""
         p, rows, depth = work.params, work.pixel_tiles[0].cols, _depth(work)
         tile = depth * p.rows * p.out_channels + conv_params_bytes(work.layer, p)
         results = work.words(rows * p.out_channels)
@@ -56,28 +52,13 @@ class RowSizes:
         for group in range(max(1, _LOAD_CYCLES * p.lv1_word // tile), 0, -1):
             slots = min(3, (lv1_bytes - fixed) // (group * tile))
             if slots >= 2:
-                return cls(act, tile, out, run, group, slots, *_lv0(work, depth, engines))
+                return cls(act, tile, out, run, group, slots)
         return None
 
 
 def _depth(work: ConvWork) -> int:
     """Return the words of LV0 that an input pixel takes; each is multiplied by a block of weights."""
     return -(-work.most_channels // work.params.rows)
-
-
-def _lv0(work: ConvWork, depth: int, engines: int) -> tuple[int, int]:
-    """Return the blocks of weights that a MAC instruction takes, and the number of their buffers."""
-    p, rows = work.params, work.pixel_tiles[0].cols
-    capacity, step = p.lv0_wgt_bytes // p.rows // p.rows, max(p.rows, rows)
-    most = capacity // 2
-    both = depth * (p.rows + step) + 2 * UNIT_START * -(-depth // capacity)
-    load = depth * p.rows * p.out_channels * engines / p.dram_bytes_per_cycle
-    if both * _SPARE <= load and -(-depth // capacity) < -(-depth // most):
-        most = capacity
-    if work.longest:
-        most = max(1, min(most, work.longest // step))
-    count = -(-depth // -(-depth // most))
-    return count, 1 if count > capacity // 2 else lv0_slots(count * p.rows, p.lv0_wgt_bytes // p.rows)
 
 
 class MatrixVectorEmitter:
@@ -89,9 +70,9 @@ class MatrixVectorEmitter:
         self.kept = kept_input(work)
 
     @classmethod
-    def of(cls, work: ConvWork, lv1_bytes: int, engines: int) -> "MatrixVectorEmitter | None":
-        """Return who emits ``work``, one of ``engines`` parts, with buffers in ``lv1_bytes`` of LV1; None if it is no
-        such product, or its operands pass through LV2 in another way than whole."""
+    def of(cls, work: ConvWork, lv1_bytes: int) -> "MatrixVectorEmitter | None":
+        """Return who emits ``work`` with buffers in ``lv1_bytes`` of LV1; None if it is no such product, or its
+        operands pass through LV2 in another way than whole."""
         layer, p = work.layer, work.params
         if not layer.flat or layer.by_channels or layer.uniform or work.streamed or len(work.pixel_tiles) != 1:
             return None
@@ -104,7 +85,7 @@ class MatrixVectorEmitter:
             return None
         if work.addend and (work.addend.constant or work.addend.staged):
             return None
-        sizes = RowSizes.of(work, lv1_bytes, engines)
+        sizes = RowSizes.of(work, lv1_bytes)
         found = cls(work, sizes) if sizes else None
         return found if found and found._fits_staging() else None
 
@@ -161,7 +142,7 @@ class MatrixVectorEmitter:
         self._weights1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, at, sizes.group * sizes.tile, sizes.slots)
         self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, at, sizes.group * sizes.tile, sizes.slots)
         self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, 0, 1)
-        self._weights0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, sizes.blocks * p.rows, sizes.lv0_slots)
+        self._weights0 = BlockStream(self._job, self._weights1, p)
         self._acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
         spilled = not work.y.view.on_chip
         slots = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, work.staging.base, sizes.out, 2)
@@ -214,10 +195,11 @@ class MatrixVectorEmitter:
         self._first_loads = []
         self._weights1.filled_by(held, loads)
         self._params.filled_by(params, loads)  # last, so that the loads belong to the buffer that lives longer
+        self._weights0.begin(held, len(group) * depth)
         writers = list[Task]()
         for index, one in enumerate(group):
             acc = self._acc.fill(one)
-            self._acc.filled_by(acc, self._products(held, index * size, acc.address))
+            self._acc.filled_by(acc, self._products(depth, acc.address))
             lanes = -(-one.outs // p.vec_lanes)
             fields = {
                 "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1,
@@ -232,26 +214,23 @@ class MatrixVectorEmitter:
             target += lanes * p.vec_lanes
         return writers
 
-    def _products(self, held: BufferFill, offset: int, acc: int) -> list[Task]:
-        """Return the MAC instructions of a channel tile, whose weights lie at ``offset`` of an LV1 buffer."""
-        work, p, rows, depth = self.work, self.work.params, self.work.pixel_tiles[0].cols, _depth(self.work)
-        block, macs = p.rows * p.out_channels, list[Task]()
-        for first in range(0, depth, self.sizes.blocks):
-            count = min(self.sizes.blocks, depth - first)
-            fill = self._weights0.fill((held, offset, first))
-            copies = contiguous(held.address + offset + first * block, fill.address * p.lv1_word, count * block)
-            loads = self._job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
-            self._weights1.read_by(held, *loads)
-            self._weights0.filled_by(fill, loads)
+    def _products(self, depth: int, acc: int) -> list[Task]:
+        """Return the MAC instructions that add the next ``depth`` blocks up, to row ``acc`` of the accumulators."""
+        work, rows = self.work, self.work.pixel_tiles[0].cols
+        most = max(1, work.longest // max(work.params.rows, rows)) if work.longest else depth
+        macs, done = list[Task](), 0
+        while done < depth:
+            fills, address, count = self._weights0.take(min(most, depth - done))
             fields = {
-                "mode": MacMode.DENSE, "accumulate": int(first > 0), "x_signed": int(work.x.signed),
+                "mode": MacMode.DENSE, "accumulate": int(done > 0), "x_signed": int(work.x.signed),
                 "w_signed": int(work.layer.weights.dtype.kind == "i"), "x_zp": work.x.zero_byte,
-                "w_zp": work.layer.weight_zero_point & 0xFF, "act": first, "wgt": fill.address, "acc": acc,
-                "n0": count, "k0_s": 1 if count > 1 else 0, "p0": rows, "p0_s": depth, "acc_s": rows,
+                "w_zp": work.layer.weight_zero_point & 0xFF, "act": done, "wgt": address, "acc": acc, "n0": count,
+                "k0_s": 1 if count > 1 else 0, "p0": rows, "p0_s": depth if rows > 1 else 0, "acc_s": rows,
             }  # fmt: skip
             macs.append(self._job.emit(Op.MAC, fields))
             self._act0.read_by(self._act, macs[-1])
-            self._weights0.read_by(fill, macs[-1])
+            self._weights0.read_by(fills, macs[-1])
+            done += count
         return macs
 
     def _add(self, addend: Addend, box: PixelBox, own: int, pitch: int) -> Task:
