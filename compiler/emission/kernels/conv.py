@@ -29,8 +29,10 @@ from compiler.plan.tiling.conv_tiling import (
     unlike,
 )
 from hw.contract.isa import TABLE_BYTES
-from hw.contract.params import SocParams
+from hw.contract.params import KIB, SocParams
 from sim.cost import moved
+
+_SPLIT_AT_THE_END = 128 * KIB  #: bytes of weights that take the array longer than further jobs take to begin
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,10 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
     if first and sum(size for _, size in tiles) + cut.table <= budget.windows:
         limit = budget.windows - cut.table
     emitter = MatrixVectorEmitter.of(work, context.lv1.size) or ConvEmitter(work)
-    for number, batch in enumerate(_even_batches(tiles, limit)):
+    batches = _even_batches(tiles, limit)
+    if context.ends and isinstance(emitter, MatrixVectorEmitter):
+        batches = _smaller_at_the_end(batches, cut.sizes[0])
+    for number, batch in enumerate(batches):
         yield _Batch(emitter, engine, tuple(batch), first and number == 0)
 
 
@@ -274,3 +279,15 @@ def _even_batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list
     bounds = [len(tiles) * i // count for i in range(count + 1)]
     batches = [[tile for tile, _ in tiles[low:high]] for low, high in itertools.pairwise(bounds)]
     return [batch for batch in batches if batch]
+
+
+def _smaller_at_the_end(batches: list[list[ChannelTile]], size: int) -> list[list[ChannelTile]]:
+    """Return ``batches`` of tiles of ``size`` bytes with the last in parts of which each is two thirds of the one
+    before: behind the last load nothing else is there to be done, and the array takes more than half of a load's time
+    for what came with it. One that takes little time stays whole."""
+    *others, last = batches
+    if len(last) * size < _SPLIT_AT_THE_END:
+        return batches
+    parts = [27, 18, 12, 8]
+    bounds = [round(len(last) * at / sum(parts)) for at in itertools.accumulate(parts, initial=0)]
+    return [*others, *(part for low, high in itertools.pairwise(bounds) if (part := last[low:high]))]

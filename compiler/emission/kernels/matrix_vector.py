@@ -21,7 +21,7 @@ from compiler.plan.tiling.conv_tiling import ALONE, WHOLE, Ends, KernelChunk
 from hw.contract.isa import TABLE_BYTES, Lv0Space, MacMode, Op, VecOp
 from hw.contract.params import KIB
 
-_LOAD_CYCLES = 1024  #: of a load of several channel tiles to LV1: what comes behind it waits no longer
+_LOAD_CYCLES = 1280  #: of a load of several channel tiles to LV1: what comes behind it waits no longer
 _PIECE = 4 * KIB  #: bytes of a load of weights by a body: a pause waits for all that the unit has taken
 
 

@@ -55,8 +55,9 @@ class Desk:
         it does not do."""
         longest = limits.longest if limits else 0
         start = next((number for number, step in enumerate(steps) if not isinstance(step.members[0], LoadLayer)), 0)
+        last = max((number for number, step in enumerate(steps) if not step.on_host), default=0)
         contexts = [
-            KernelContext(params, number, placement, budget, longest, starts=number == start)
+            KernelContext(params, number, placement, budget, longest, starts=number == start, ends=number == last)
             for number in range(len(steps))
         ]
         objects, refused = self._objects_of(steps, contexts, limits)
