@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from compiler.emission.program.address import Address, Anchor, Symbol
-from compiler.emission.program.copies import CopyLoop, contiguous, copy_fields, load_fields
+from compiler.emission.program.copies import MAX_RUN, CopyLoop, contiguous, copy_fields, load_fields
 from compiler.emission.program.ring import Ring, StagingRing
 from compiler.emission.program.semaphores import Sem
 from compiler.emission.program.task import BufferFill, Task
@@ -93,7 +93,8 @@ class JobProgram:
                 copies = contiguous(Symbol(Anchor.WEIGHTS, offset + at), address + at, min(piece or size, size - at))
                 loads += self.emit_all(Op.LD2, copies, src_seg=Segment.WEIGHTS, dst_seg=Segment.WINDOWS)
             self._fetching.filled_by(fill, loads)
-        tasks = self.emit_all(Op.LD1, contiguous(address, target, size), src_seg=Segment.WINDOWS)
+        copies = [copy_fields(address, target, [], size)] if size <= MAX_RUN else contiguous(address, target, size)
+        tasks = self.emit_all(Op.LD1, copies, src_seg=Segment.WINDOWS)
         if fill:
             self._fetching.read_by(fill, *tasks)
         return tasks
