@@ -60,8 +60,8 @@ class UnknownWorkload(ValueError):
 
 
 def names() -> list[str]:
-    """Return the workloads of the benchmarks: networks, encoders, decoders, products, convolutions. Those of other sizes
-    can be had as well, by names of the same form (:func:`encoders.parse`)."""
+    """Return the workloads of the benchmarks: networks, encoders, decoders, products, convolutions. Those of other
+    sizes can be had as well, by names of the same form (:func:`encoders.parse`)."""
     cases = [*tables.first_layers(), *tables.resnet50_convolutions(), *tables.depthwise_convolutions()]
     return [
         *NETWORKS,

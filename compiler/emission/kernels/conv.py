@@ -32,6 +32,7 @@ from hw.contract.isa import TABLE_BYTES
 from hw.contract.params import KIB, SocParams
 from sim.cost import moved
 
+_LARGE = 192 * KIB  #: bytes of weights beside which the time in which a prologue begins is little
 _SPLIT_AT_THE_END = 128 * KIB  #: bytes of weights that take the array longer than further jobs take to begin
 
 
@@ -250,7 +251,9 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     """Bytes of weights that a job of several channel tiles may have, on an engine that computes ``pixels``.
 
     Half of the ring, where weights take longer from DRAM than the MAC array needs for them: the next job's load fills
-    all the time that this one takes, and each job more would begin with an idle array once more.
+    all the time that this one takes, and each job more would begin with an idle array once more. A quarter where the
+    array has nothing to do for half of the time: then windows are to be had whatever lies between them, so that DRAM
+    is never idle; but not so little that the time from one prologue to the next counts.
     """
     if layer.depthwise:
         return budget.job_weights
@@ -258,7 +261,7 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     load = moved(block * budget.engines, params)
     compute = sum(max(tile.pixels, params.rows) for tile in pixels)
     if load >= 2 * compute:
-        return budget.windows // 4
+        return max(budget.windows // 4, min(budget.windows // 2, _LARGE))
     return budget.windows // 2 if load > compute else budget.job_weights
 
 
@@ -285,9 +288,9 @@ def _smaller_at_the_end(batches: list[list[ChannelTile]], size: int) -> list[lis
     """Return ``batches`` of tiles of ``size`` bytes with the last in parts of which each is two thirds of the one
     before: behind the last load nothing else is there to be done, and the array takes more than half of a load's time
     for what came with it. One that takes little time stays whole."""
-    *others, last = batches
-    if len(last) * size < _SPLIT_AT_THE_END:
+    if not batches or len(batches[-1]) * size < _SPLIT_AT_THE_END:
         return batches
+    *others, last = batches
     parts = [27, 18, 12, 8]
     bounds = [round(len(last) * at / sum(parts)) for at in itertools.accumulate(parts, initial=0)]
     return [*others, *(part for low, high in itertools.pairwise(bounds) if (part := last[low:high]))]
