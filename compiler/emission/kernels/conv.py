@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from compiler.emission.kernels.conv_emitter import ConvEmitter
 from compiler.emission.kernels.conv_work import Addend, Bands, ConvWork, EngineSplit, of_band, row_bands
-from compiler.emission.kernels.matrix_vector import MatrixVectorEmitter
+from compiler.emission.kernels.matrix_vector import MatrixVectorEmitter, job_weights, smaller_at_the_end
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.program import JobProgram
 from compiler.emission.program.schedule import schedule
@@ -29,11 +29,8 @@ from compiler.plan.tiling.conv_tiling import (
     unlike,
 )
 from hw.contract.isa import TABLE_BYTES
-from hw.contract.params import KIB, SocParams
+from hw.contract.params import SocParams
 from sim.cost import moved
-
-_LARGE = 192 * KIB  #: bytes of weights beside which the time in which a prologue begins is little
-_SPLIT_AT_THE_END = 128 * KIB  #: bytes of weights that take the array longer than further jobs take to begin
 
 
 @dataclass(frozen=True)
@@ -211,13 +208,16 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
     )  # fmt: skip
     tiles = channels.of(zip(layer.tiles, cut.sizes, strict=True))
     first = (context.starts or context.own_loads) and not cut.streamed and not budget.placed
+    emitter = _emitter(work, context)
+    matrix_vector = isinstance(emitter, MatrixVectorEmitter)
     limit = _job_weights(layer, mine, budget, params) - cut.table
+    if matrix_vector:
+        limit = job_weights(budget) - cut.table
     if first and sum(size for _, size in tiles) + cut.table <= budget.windows:
         limit = budget.windows - cut.table
-    emitter = MatrixVectorEmitter.of(work, context.lv1.size) or ConvEmitter(work)
     batches = _even_batches(tiles, limit)
-    if context.ends and isinstance(emitter, MatrixVectorEmitter):
-        batches = _smaller_at_the_end(batches, cut.sizes[0])
+    if context.ends and matrix_vector:
+        batches = smaller_at_the_end(batches, cut.sizes[0])
     for number, batch in enumerate(batches):
         yield _Batch(emitter, engine, tuple(batch), first and number == 0)
 
@@ -251,18 +251,24 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     """Bytes of weights that a job of several channel tiles may have, on an engine that computes ``pixels``.
 
     Half of the ring, where weights take longer from DRAM than the MAC array needs for them: the next job's load fills
-    all the time that this one takes, and each job more would begin with an idle array once more. A quarter where the
-    array has nothing to do for half of the time: then windows are to be had whatever lies between them, so that DRAM
-    is never idle; but not so little that the time from one prologue to the next counts.
+    all the time that this one takes, and each job more would begin with an idle array once more.
     """
     if layer.depthwise:
         return budget.job_weights
     block = params.rows * params.out_channels
     load = moved(block * budget.engines, params)
     compute = sum(max(tile.pixels, params.rows) for tile in pixels)
-    if load >= 2 * compute:
-        return max(budget.windows // 4, min(budget.windows // 2, _LARGE))
     return budget.windows // 2 if load > compute else budget.job_weights
+
+
+def _emitter(work: ConvWork, context: KernelContext) -> ConvEmitter | MatrixVectorEmitter:
+    """Return who emits ``work``: a matrix times a few rows if the loads of weights take longest, in the model or for
+    more of them than can have come before. Else the loads may be over when the layer begins, and it is the shorter
+    instructions of other convolutions that let it end sooner."""
+    found = None
+    if context.loads_longest or work.layer.weights.size > 2 * work.params.lv2_bytes:
+        found = MatrixVectorEmitter.of(work, context.lv1.size)
+    return found or ConvEmitter(work)
 
 
 def _shares(cut: _CutConv, engine: int, engines: int) -> tuple[EngineShare, list[PixelTile]]:
@@ -282,15 +288,3 @@ def _even_batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list
     bounds = [len(tiles) * i // count for i in range(count + 1)]
     batches = [[tile for tile, _ in tiles[low:high]] for low, high in itertools.pairwise(bounds)]
     return [batch for batch in batches if batch]
-
-
-def _smaller_at_the_end(batches: list[list[ChannelTile]], size: int) -> list[list[ChannelTile]]:
-    """Return ``batches`` of tiles of ``size`` bytes with the last in parts of which each is two thirds of the one
-    before: behind the last load nothing else is there to be done, and the array takes more than half of a load's time
-    for what came with it. One that takes little time stays whole."""
-    if not batches or len(batches[-1]) * size < _SPLIT_AT_THE_END:
-        return batches
-    *others, last = batches
-    parts = [27, 18, 12, 8]
-    bounds = [round(len(last) * at / sum(parts)) for at in itertools.accumulate(parts, initial=0)]
-    return [*others, *(part for low, high in itertools.pairwise(bounds) if (part := last[low:high]))]

@@ -6,6 +6,7 @@ channel tiles, and their results leave together. The weights of these tiles are 
 it at a time, wherever a tile ends; a MAC instruction takes what lies side by side of a tile.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from compiler.emission.kernels.conv_data import ConvData, blocks, sum_block
 from compiler.emission.kernels.conv_work import Addend, ConvWork
 from compiler.emission.program import BufferFill, JobProgram, Ring, Sem, Task, contiguous
 from compiler.plan.layers import ChannelTile, conv_params_bytes, pixel_parts, sum_params_bytes
+from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import ALONE, WHOLE, Ends, KernelChunk
 from hw.contract.isa import TABLE_BYTES, Lv0Space, MacMode, Op, VecOp
@@ -23,6 +25,26 @@ from hw.contract.params import KIB
 
 _LOAD_CYCLES = 1280  #: of a load of several channel tiles to LV1: what comes behind it waits no longer
 _PIECE = 4 * KIB  #: bytes of a load of weights by a body: a pause waits for all that the unit has taken
+_LARGE = 192 * KIB  #: bytes of weights beside which the time in which a prologue begins is little
+_SPLIT_AT_THE_END = 128 * KIB  #: bytes of weights that take the array longer than further jobs take to begin
+_AT_THE_END = (27, 18, 12, 8)  #: sizes of the last jobs of a model, each two thirds of the one before
+
+
+def job_weights(budget: Lv2Budget) -> int:
+    """Return the bytes of weights of a job that DRAM bounds: a quarter of the ring, so that there are windows whatever
+    lies between them, and DRAM is never idle; but not so little that the time from one prologue to the next counts."""
+    return max(budget.windows // 4, min(budget.windows // 2, _LARGE))
+
+
+def smaller_at_the_end(batches: list[list[ChannelTile]], size: int) -> list[list[ChannelTile]]:
+    """Return ``batches`` of tiles of ``size`` bytes with the last in smaller parts: behind the last load nothing else
+    is there to be done, and the array takes more than half of a load's time for what came with it. What takes little
+    time stays whole."""
+    if not batches or len(batches[-1]) * size < _SPLIT_AT_THE_END:
+        return batches
+    *others, last = batches
+    bounds = [round(len(last) * at / sum(_AT_THE_END)) for at in itertools.accumulate(_AT_THE_END, initial=0)]
+    return [*others, *(part for low, high in itertools.pairwise(bounds) if (part := last[low:high]))]
 
 
 @dataclass(frozen=True)
