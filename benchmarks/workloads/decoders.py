@@ -25,7 +25,7 @@ _WEIGHT_STEPS = 32  #: likewise of the weights of a channel
 
 
 @dataclass(frozen=True)
-class Decoder:
+class DecoderShape:
     """Sizes of a decoder as Llama's are: ``heads`` query heads that share ``key_heads`` heads of keys and values, an
     mlp of ``hidden`` features with a gate. Its input is one embedded token [1, width]. ``head``: the product with the
     vocabulary follows; then the output is [1, vocabulary]."""
@@ -64,18 +64,18 @@ class Decoder:
         return "there must be a layer" if self.layers < 1 else None
 
 
-DECODERS: dict[str, Decoder] = {
+DECODERS: dict[str, DecoderShape] = {
     decoder.name: decoder
     for decoder in (
-        Decoder("linear_stories15m", 288, heads=6, key_heads=6, hidden=768, layers=6, vocabulary=32000),
-        Decoder("linear_stories42m", 512, heads=8, key_heads=8, hidden=1376, layers=8, vocabulary=32000),
-        Decoder("linear_smollm2_135m", 576, heads=9, key_heads=3, hidden=1536, layers=30, vocabulary=49152),
+        DecoderShape("linear_stories15m", 288, heads=6, key_heads=6, hidden=768, layers=6, vocabulary=32000),
+        DecoderShape("linear_stories42m", 512, heads=8, key_heads=8, hidden=1376, layers=8, vocabulary=32000),
+        DecoderShape("linear_smollm2_135m", 576, heads=9, key_heads=3, hidden=1536, layers=30, vocabulary=49152),
     )
 }
 _NAME = re.compile(rf"(?P<base>{'|'.join(DECODERS)})(_(?P<layers>\d+)(?P<head>_head)?)?")
 
 
-def parse(name: str) -> Decoder | None:
+def parse(name: str) -> DecoderShape | None:
     """Return the decoder that a workload's name stands for, such as ``linear_stories15m`` (all of it),
     ``linear_stories15m_2`` (two layers) or ``linear_stories15m_2_head``; None for other names."""
     match = _NAME.fullmatch(name)
@@ -87,7 +87,7 @@ def parse(name: str) -> Decoder | None:
     return replace(base, name=name, layers=int(match["layers"]), head=bool(match["head"]))
 
 
-def model(decoder: Decoder, seed: int) -> onnx.ModelProto:
+def model(decoder: DecoderShape, seed: int) -> onnx.ModelProto:
     """Return the checked QDQ model, weights per channel and symmetric. Nearly nothing saturates for inputs as
     :func:`qdq.activations` makes them."""
     chain = _Chain(np.random.default_rng(seed))
@@ -110,7 +110,7 @@ def model(decoder: Decoder, seed: int) -> onnx.ModelProto:
     return made
 
 
-def inputs(decoder: Decoder, seed: int | tuple[int, ...]) -> dict[str, npt.NDArray[np.int8]]:
+def inputs(decoder: DecoderShape, seed: int | tuple[int, ...]) -> dict[str, npt.NDArray[np.int8]]:
     """Return one token as int8, uniform."""
     return {INPUT: qdq.activations(decoder.in_shape, seed)}
 
@@ -125,7 +125,7 @@ class _Chain:
         self.constants: list[onnx.TensorProto] = []
         self.tensors: dict[str, float] = {}
 
-    def layer(self, name: str, x: str, decoder: Decoder) -> str:
+    def layer(self, name: str, x: str, decoder: DecoderShape) -> str:
         """One layer: [1, width] → [1, width]."""
         sizes = decoder.products
         made = {one: self.product(f"{name}.{one}", x, *sizes[one]) for one in ("query", "key", "value")}

@@ -52,7 +52,9 @@ LOAD_NETWORKS: dict[str, Callable[[], Network]] = {
 }
 
 Inputs = dict[str, npt.NDArray]
-_Layer = decoders.Decoder | attention.Attention | gemm.Gemm | conv.ConvShape  #: models that are made, not calibrated
+_Layer = (
+    decoders.DecoderShape | attention.Attention | gemm.Gemm | conv.ConvShape
+)  #: models that are made, not calibrated
 
 
 class UnknownWorkload(ValueError):
@@ -100,7 +102,7 @@ def inputs(name: str, index: int = 0) -> Inputs:
         return {**subject.inputs((SEED, 1, index))}
     if isinstance(subject, attention.Attention):
         return {**attention.inputs(subject, (SEED, 1, index))}
-    if isinstance(subject, decoders.Decoder):
+    if isinstance(subject, decoders.DecoderShape):
         return {**decoders.inputs(subject, (SEED, 1, index))}
     return {qdq.INPUT: qdq.activations(subject.in_shape, (SEED, 1, index))}
 
@@ -148,7 +150,7 @@ def _find(name: str) -> Network | exported.Exported | encoders.Encoder | _Layer:
 def _layer_model(layer: _Layer) -> onnx.ModelProto:
     if isinstance(layer, attention.Attention):
         return attention.model(layer)
-    if isinstance(layer, decoders.Decoder):
+    if isinstance(layer, decoders.DecoderShape):
         return decoders.model(layer, SEED)
     return gemm.model(layer, SEED) if isinstance(layer, gemm.Gemm) else conv.model(layer, SEED)
 

@@ -29,8 +29,10 @@ from compiler.plan.tiling.conv_tiling import (
     unlike,
 )
 from hw.contract.isa import TABLE_BYTES
-from hw.contract.params import SocParams
+from hw.contract.params import KIB, SocParams
 from sim.cost import moved
+
+_MANY_WEIGHTS = 16 * KIB  #: bytes of a layer, beside whose loads the fetch of its instructions counts
 
 
 @dataclass(frozen=True)
@@ -263,10 +265,10 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
 
 def _emitter(work: ConvWork, context: KernelContext) -> ConvEmitter | MatrixVectorEmitter:
     """Return who emits ``work``: a matrix times a few rows if the loads of weights take longest, in the model or for
-    more of them than can have come before. Else the loads may be over when the layer begins, and it is the shorter
-    instructions of other convolutions that let it end sooner."""
-    found = None
-    if context.loads_longest or work.layer.weights.size > 2 * work.params.lv2_bytes:
+    more of them than can have come before. Else, and where weights are few, the loads may be over when the layer
+    begins, and it is the shorter instructions of other convolutions that let it end sooner."""
+    found, size = None, work.layer.weights.size
+    if (context.loads_longest and size >= _MANY_WEIGHTS) or size > 2 * work.params.lv2_bytes:
         found = MatrixVectorEmitter.of(work, context.lv1.size)
     return found or ConvEmitter(work)
 

@@ -48,7 +48,7 @@ def smaller_at_the_end(batches: list[list[ChannelTile]], size: int) -> list[list
 
 
 @dataclass(frozen=True)
-class RowSizes:
+class RowBuffers:
     """The buffers of a product. Bytes of LV1: ``act`` for all rows, ``tile`` for the weights and parameters of a
     channel tile, ``out`` for the results of a *run* of channel tiles, which leave together. ``group`` channel tiles
     come at once, into one of ``slots`` buffers."""
@@ -61,7 +61,7 @@ class RowSizes:
     slots: int
 
     @classmethod
-    def of(cls, work: ConvWork, lv1_bytes: int) -> "RowSizes | None":
+    def of(cls, work: ConvWork, lv1_bytes: int) -> "RowBuffers | None":
         """Return what fits ``lv1_bytes`` of LV1; None if no whole tile does."""
         p, rows, depth = work.params, work.pixel_tiles[0].cols, _depth(work)
         tile = depth * p.rows * p.out_channels + conv_params_bytes(work.layer, p)
@@ -87,7 +87,7 @@ class MatrixVectorEmitter:
     """Emits the jobs of one engine's part of a product of a few rows, one after the other: each computes some of the
     channel tiles."""
 
-    def __init__(self, work: ConvWork, sizes: RowSizes) -> None:
+    def __init__(self, work: ConvWork, sizes: RowBuffers) -> None:
         self.work, self.sizes = work, sizes
         self.kept = kept_input(work)
 
@@ -107,7 +107,7 @@ class MatrixVectorEmitter:
             return None
         if work.addend and (work.addend.constant or work.addend.staged):
             return None
-        sizes = RowSizes.of(work, lv1_bytes)
+        sizes = RowBuffers.of(work, lv1_bytes)
         found = cls(work, sizes) if sizes else None
         return found if found and found._fits_staging() else None
 

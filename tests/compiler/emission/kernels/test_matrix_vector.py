@@ -26,7 +26,8 @@ TINY, BASE = preset("tiny"), preset("base")
 
 @pytest.fixture
 def made(monkeypatch):
-    """The emitters of matrices times rows that are made."""
+    """The emitters of matrices times rows that are made, which are taken for small ones, too."""
+    monkeypatch.setattr(conv, "_MANY_WEIGHTS", 0)
     found: list[MatrixVectorEmitter] = []
     of = MatrixVectorEmitter.of
 
