@@ -2,15 +2,16 @@
 
 Each weight is read once and multiplied once, so an inference takes no less than the bytes of its weights over those
 that DRAM moves in a cycle. Cycles count from the start of the first prologue or body to the end of the last body.
-Nothing runs ahead into the next token.
+Nothing runs ahead into the next token. The compiler chooses the number of engines, of which one is enough.
 """
 
 from functools import partial
 
+import caesura
 from benchmarks.figures import Figure, Measured, Target
-from benchmarks.lab import Lab
+from benchmarks.lab import ALONE, Lab
 from benchmarks.utilisation import run_detail
-from benchmarks.workloads import decoders
+from benchmarks.workloads import decoders, workload
 
 
 def figures() -> list[Figure]:
@@ -23,8 +24,10 @@ def figures() -> list[Figure]:
 
 def of_bandwidth(lab: Lab, name: str) -> Measured:
     """Return the percent of the bandwidth of DRAM that the weights of decoder ``name`` take."""
-    decoder, run = decoders.parse(name), lab.run(name)
+    decoder = decoders.parse(name)
     assert decoder is not None
+    lab.progress.task(f"{name}: compiling")
+    run = lab.run_image(name, caesura.compile(workload(name), lab.params, engines="auto", options=ALONE))
     bound = decoder.macs / run.image.params.dram_bytes_per_cycle
     detail = {**run_detail(run), "of": "the bytes of the weights over those that DRAM moves in a cycle"}
     detail |= {"weights": decoder.macs, "code": len(run.image.code)}
