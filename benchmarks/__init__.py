@@ -14,6 +14,7 @@ BENCHES = (
     "kernels",
     "attention",
     "networks",
+    "language",
 )
 #: Backends of benches that take another than the usual one unless they are told: many networks on the RTL take hours.
 USUAL_BACKENDS = {"networks": "model"}

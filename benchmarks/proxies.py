@@ -37,6 +37,7 @@ from benchmarks.workloads.exported import networks as exported
 from compiler import DynamicDimension, Options, compile_model, compile_range
 from hw import Soc
 from hw.contract.isa import INSN_BYTES
+from hw.contract.params import preset
 from hw.image import KernelAttributes
 from sim.cost import DecodedCode, forget_decoded
 from sim.model import ModelBus
@@ -222,6 +223,22 @@ def _networks() -> Counts:
     }  # fmt: skip
 
 
+def _language() -> Counts:
+    """A layer of a decoder for one token, and its cycles."""
+    with python_calls("compiler") as calls:
+        image = compile_model(workload("linear_stories15m_1"), preset("base"), jobs=1, options=ALONE, cache=False)
+    with ModelBus(image.params, data=False) as bus, caesura.Device(bus) as device:
+        model = device.driver.load(image)
+        begin = bus.cycle
+        device.driver.begin(model, _LIMIT)
+        device.driver.collect(device.driver.submit(model, range(len(image.meta.jobs)), limit=_LIMIT), _LIMIT)
+        cycles = bus.cycle - begin
+    return {
+        "instructions": len(image.code) // INSN_BYTES, "bytes of weights": len(image.weights),
+        "jobs": len(image.meta.jobs), "cycles": cycles, "calls of the compiler": calls(),
+    }  # fmt: skip
+
+
 def _trust() -> Counts:
     """A round of two campaigns on the model."""
     counts = {}
@@ -252,6 +269,7 @@ PROXIES: dict[str, Callable[[], Counts]] = {
     "kernels": _kernels,
     "attention": _attention,
     "networks": _networks,
+    "language": _language,
     "trust": _trust,
 }
 

@@ -1,4 +1,4 @@
-"""Workloads by name: networks (branchy, exported ones too), encoders, matrix multiplications, single convolutions."""
+"""Workloads by name: networks (branchy, exported ones too), encoders, decoders, products, single convolutions."""
 
 import difflib
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from benchmarks.workloads import attention, branchy, conv, encoders, gemm, networks, published, qdq, tables
+from benchmarks.workloads import attention, branchy, conv, decoders, encoders, gemm, networks, published, qdq, tables
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.export import float_model
 from benchmarks.workloads.exported import networks as exported
@@ -52,6 +52,9 @@ LOAD_NETWORKS: dict[str, Callable[[], Network]] = {
 }
 
 Inputs = dict[str, npt.NDArray]
+_Layer = (
+    decoders.DecoderShape | attention.Attention | gemm.Gemm | conv.ConvShape
+)  #: models that are made, not calibrated
 
 
 class UnknownWorkload(ValueError):
@@ -59,8 +62,8 @@ class UnknownWorkload(ValueError):
 
 
 def names() -> list[str]:
-    """Return the workloads of the benchmarks: networks, encoders, products, convolutions. Those of other sizes can be
-    had as well, by names of the same form (:func:`encoders.parse`)."""
+    """Return the workloads of the benchmarks: networks, encoders, decoders, products, convolutions. Those of other
+    sizes can be had as well, by names of the same form (:func:`encoders.parse`)."""
     cases = [*tables.first_layers(), *tables.resnet50_convolutions(), *tables.depthwise_convolutions()]
     return [
         *NETWORKS,
@@ -68,6 +71,7 @@ def names() -> list[str]:
         *LOAD_NETWORKS,
         *exported.NETWORKS,
         *encoders.ENCODERS,
+        *decoders.DECODERS,
         *(product.name for product in tables.GEMMS),
         *(case.conv.name for case in cases),
     ]
@@ -98,6 +102,8 @@ def inputs(name: str, index: int = 0) -> Inputs:
         return {**subject.inputs((SEED, 1, index))}
     if isinstance(subject, attention.Attention):
         return {**attention.inputs(subject, (SEED, 1, index))}
+    if isinstance(subject, decoders.DecoderShape):
+        return {**decoders.inputs(subject, (SEED, 1, index))}
     return {qdq.INPUT: qdq.activations(subject.in_shape, (SEED, 1, index))}
 
 
@@ -119,9 +125,7 @@ def write_exported(network: exported.Exported, path: Path) -> None:
     quantise_as_users_do(network.float_model(SEED), feeds, path)
 
 
-def _find(
-    name: str,
-) -> Network | exported.Exported | encoders.Encoder | attention.Attention | gemm.Gemm | conv.ConvShape:
+def _find(name: str) -> Network | exported.Exported | encoders.Encoder | _Layer:
     if name in NETWORKS:
         return NETWORKS[name]()
     if name in branchy.NETWORKS:
@@ -130,7 +134,9 @@ def _find(
         return LOAD_NETWORKS[name]()
     if name in exported.NETWORKS:
         return exported.NETWORKS[name]
-    layer = encoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
+    layer = (
+        encoders.parse(name) or decoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
+    )
     if layer is None:
         raise UnknownWorkload(_unknown(name))
     problem = layer.problem()
@@ -141,9 +147,11 @@ def _find(
     return layer
 
 
-def _layer_model(layer: attention.Attention | gemm.Gemm | conv.ConvShape) -> onnx.ModelProto:
+def _layer_model(layer: _Layer) -> onnx.ModelProto:
     if isinstance(layer, attention.Attention):
         return attention.model(layer)
+    if isinstance(layer, decoders.DecoderShape):
+        return decoders.model(layer, SEED)
     return gemm.model(layer, SEED) if isinstance(layer, gemm.Gemm) else conv.model(layer, SEED)
 
 
@@ -157,6 +165,7 @@ def _unknown(name: str) -> str:
     return (
         f"no workload {name!r}; {hint}; "
         "layers are gemm_MxKxN and conv_CINxHxW_COUT_kKERNEL_sSTRIDE_pPAD[_gGROUPS], "
-        "attention_HEADSxWIDTH_LENGTH, encoders bert_base[_LAYERSxLENGTH][_masked][_erf] and the like, "
+        "attention_HEADSxWIDTH_LENGTH, encoders bert_base[_LAYERSxLENGTH][_masked][_erf], decoders' products "
+        "linear_stories15m[_LAYERS[_head]] and the like, "
         "and python -m benchmarks.workloads lists all that are measured"
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from compiler.emission.kernels.conv_emitter import ConvEmitter
 from compiler.emission.kernels.conv_work import Addend, Bands, ConvWork, EngineSplit, of_band, row_bands
+from compiler.emission.kernels.matrix_vector import MatrixVectorEmitter, job_weights, smaller_at_the_end
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.program import JobProgram
 from compiler.emission.program.schedule import schedule
@@ -28,8 +29,10 @@ from compiler.plan.tiling.conv_tiling import (
     unlike,
 )
 from hw.contract.isa import TABLE_BYTES
-from hw.contract.params import SocParams
+from hw.contract.params import KIB, SocParams
 from sim.cost import moved
+
+_MANY_WEIGHTS = 16 * KIB  #: bytes of a layer, beside whose loads the fetch of its instructions counts
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ class _Batch:
     """Holds the channel tiles of one job of an engine. Jobs of an engine share ``emitter``, and are emitted in
     order."""
 
-    emitter: ConvEmitter
+    emitter: ConvEmitter | MatrixVectorEmitter
     engine: int
     tiles: tuple[ChannelTile, ...]
     own_loads: bool
@@ -207,11 +210,17 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
     )  # fmt: skip
     tiles = channels.of(zip(layer.tiles, cut.sizes, strict=True))
     first = (context.starts or context.own_loads) and not cut.streamed and not budget.placed
+    emitter = _emitter(work, context)
+    matrix_vector = isinstance(emitter, MatrixVectorEmitter)
     limit = _job_weights(layer, mine, budget, params) - cut.table
+    if matrix_vector:
+        limit = job_weights(budget) - cut.table
     if first and sum(size for _, size in tiles) + cut.table <= budget.windows:
         limit = budget.windows - cut.table
-    emitter = ConvEmitter(work)
-    for number, batch in enumerate(_even_batches(tiles, limit)):
+    batches = _even_batches(tiles, limit)
+    if context.ends and matrix_vector:
+        batches = smaller_at_the_end(batches, cut.sizes[0])
+    for number, batch in enumerate(batches):
         yield _Batch(emitter, engine, tuple(batch), first and number == 0)
 
 
@@ -252,6 +261,16 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     load = moved(block * budget.engines, params)
     compute = sum(max(tile.pixels, params.rows) for tile in pixels)
     return budget.windows // 2 if load > compute else budget.job_weights
+
+
+def _emitter(work: ConvWork, context: KernelContext) -> ConvEmitter | MatrixVectorEmitter:
+    """Return who emits ``work``: a matrix times a few rows if the loads of weights take longest, in the model or for
+    more of them than can have come before. Else, and where weights are few, the loads may be over when the layer
+    begins, and it is the shorter instructions of other convolutions that let it end sooner."""
+    found, size = None, work.layer.weights.size
+    if (context.loads_longest and size >= _MANY_WEIGHTS) or size > 2 * work.params.lv2_bytes:
+        found = MatrixVectorEmitter.of(work, context.lv1.size)
+    return found or ConvEmitter(work)
 
 
 def _shares(cut: _CutConv, engine: int, engines: int) -> tuple[EngineShare, list[PixelTile]]:

@@ -92,7 +92,8 @@ def _parts(
     areas = _areas(region, context.params)
     for member, given, area, place in zip(region.members, tiles, areas, region.places, strict=True):
         around = replace(
-            context, region_lv1=area, made=made, own_loads=first, longest=min(context.longest or _LONGEST, _LONGEST),
+            context, region_lv1=area, made=made, own_loads=first, ends=False,
+            longest=min(context.longest or _LONGEST, _LONGEST),
             budget=context.budget if isinstance(place, Share) else context.budget.of_one(place),
             share=place if isinstance(place, Share) else Share.ANY,
         )  # fmt: skip

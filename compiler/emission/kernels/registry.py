@@ -37,7 +37,8 @@ class KernelContext:
     """What a kernel needs to know besides its layer: the hardware, the ``number`` of the layer in the layer table,
     where tensors lie, which bytes of LV2 it may use, and how many cycles an instruction of MAC or VEC should take at
     most where it can be cut (``longest``; 0: any). ``own_loads``: see :class:`JobProgram`. ``starts``: nothing is
-    computed before the layer, so its weights come with its body.
+    computed before the layer, so its weights come with its body. ``ends``: no layer comes behind it.
+    ``loads_longest``: the model loads weights for longer than its arrays multiply.
 
     In a region also ``region_lv1``, the part of LV1 that the layer may use, ``made``: what the layers before it have
     made, and how the engines ``share`` the layer.
@@ -50,6 +51,8 @@ class KernelContext:
     longest: int = 0
     own_loads: bool = False
     starts: bool = False
+    ends: bool = False
+    loads_longest: bool = False
     region_lv1: Lv1Area | None = None
     made: Made | None = None
     share: Share = Share.ANY

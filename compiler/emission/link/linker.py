@@ -27,10 +27,11 @@ from compiler.plan.memory.tensor_placement import TensorPlacement
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import KIB, SocParams
 from hw.image import CancelPoint, Image, ImageMeta, JobInfo, LiveRange
-from sim.cost import set_bounds
+from sim.cost import prologue_cycles, set_bounds
 
 _PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
 _RUN_AHEAD = 8  #: jobs by which prologues may run ahead, at most
+_ANY = 1 << 62  #: bytes, more than there are
 _MOST_POINTS = 1 << 16  #: numbers of points in a CANCEL instruction
 
 
@@ -110,9 +111,10 @@ class _Code:
         self.points: list[CancelPoint] = []
         self.bodies: list[list[Insn]] = []
         self.longest_load = longest_load  #: bytes of the longest load of a prologue
-        self._engines, self._limit = budget.engines, longest_load
+        self._engines, self._limit, self._params = budget.engines, longest_load, params
         self._private = private
         self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
+        self._beside = [_ANY] * budget.engines  # bytes of prologues that may be loaded beside that body
 
     def add(self, job: JobObject, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
         """Append a job; ``after``: see :class:`hw.image.image.JobInfo`."""
@@ -121,10 +123,12 @@ class _Code:
         pc = self._append(relocated(job, addresses, first))
         size, prologue = len(job.window_data), None
         if size and not job.own_loads:  # behind the body: it is shorter than what a fetch reads ahead of an END
-            prologue = self._prologue(job.engine, addresses, size)
+            prologue = self._prologue(job, addresses, size)
         self._since_load[job.engine] += 1
+        self._beside[job.engine] -= size
         if job.loads:
             self._since_load[job.engine] = 0
+            self._beside[job.engine] = 2 * size if job.own_loads else _ANY
         points = linked_points(job, addresses, first, len(self.jobs), pc)
         live = self._live(job.starting, addresses)
         self.points += [replace(p, live=self._private.ranges(p.live)) for p in points] if self._private else points
@@ -142,10 +146,15 @@ class _Code:
         ranges = [one.at(addresses) for one in starting]
         return self._private.ranges(ranges) if self._private else ranges
 
-    def _prologue(self, engine: int, addresses: JobAddresses, size: int) -> int:
+    def _prologue(self, job: JobObject, addresses: JobAddresses, size: int) -> int:
         """PC of a prologue that loads ``size`` bytes of weights, piece by piece: a load of a body waits for the one in
-        progress. In one piece if no body that loads is near."""
-        piece = size if self._since_load[engine] >= _RUN_AHEAD else _PROLOGUE_LOAD
+        progress. In one piece if no body that loads is near. A first job, whose weights come with its body, shares DRAM
+        with about as many bytes of prologues; what comes behind twice as many is loaded in one piece, too, if that
+        takes longer than the job: then the fetch of each load delays the next job."""
+        near = self._since_load[job.engine] < _RUN_AHEAD
+        if self._beside[job.engine] <= 0 and prologue_cycles(size, self._params) > job.cycles:
+            near = False
+        piece = _PROLOGUE_LOAD if near else size
         piece = min(piece, self._limit or piece)
         self.longest_load = max(self.longest_load, min(piece, size))
         loads = []

@@ -1,6 +1,7 @@
 """All steps of a model as objects, each question answered once, in as many processes as there are."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from compiler.emission.kernels.registry import KernelContext
 from compiler.emission.objects.object_store import ObjectStore
@@ -16,6 +17,7 @@ from compiler.plan.memory.tensor_placement import TensorPlacement
 from compiler.plan.plan import without_order
 from compiler.plan.plan_error import OtherJobsError, PlanError
 from hw.contract.params import SocParams
+from sim.cost import moved
 
 #: Cycles of layers that take longer to compile than other processes take to start: about two seconds.
 _MANY_CYCLES = 2_000_000
@@ -55,9 +57,10 @@ class Desk:
         it does not do."""
         longest = limits.longest if limits else 0
         start = next((number for number, step in enumerate(steps) if not isinstance(step.members[0], LoadLayer)), 0)
+        last = max((number for number, step in enumerate(steps) if not step.on_host), default=0)
+        around = KernelContext(params, 0, placement, budget, longest, loads_longest=_loads_longest(steps, params))
         contexts = [
-            KernelContext(params, number, placement, budget, longest, starts=number == start)
-            for number in range(len(steps))
+            replace(around, number=number, starts=number == start, ends=number == last) for number in range(len(steps))
         ]
         objects, refused = self._objects_of(steps, contexts, limits)
         if limits and not refused and any(step.jobs is None for step in steps):
@@ -157,3 +160,10 @@ def _cycles(question: Question) -> float:
         else made[member.output].size / params.vec_lanes
         for member in step.members
     )
+
+
+def _loads_longest(steps: Sequence[ModelStep], params: SocParams) -> bool:
+    """Return whether DRAM moves the weights of all ``steps`` for longer than the arrays multiply."""
+    layers = [member for step in steps for member in step.members if isinstance(member, ConvLayer)]
+    macs = sum(one.weights.size * sum(area.rows * area.cols for area in one.areas) for one in layers)
+    return moved(sum(one.weights.size for one in layers), params) > macs / params.macs

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from compiler.emission.program.address import Address, Anchor, Symbol
-from compiler.emission.program.copies import CopyLoop, contiguous, copy_fields, load_fields
+from compiler.emission.program.copies import MAX_RUN, CopyLoop, contiguous, copy_fields, load_fields
 from compiler.emission.program.ring import Ring, StagingRing
 from compiler.emission.program.semaphores import Sem
 from compiler.emission.program.task import BufferFill, Task
@@ -81,16 +81,20 @@ class JobProgram:
         self.window_pieces[part or data] = self._known[data]
         return self._known[data]
 
-    def load_window(self, offset: int, target: int, size: int) -> list[Task]:
-        """LD1 of ``size`` bytes at ``offset`` of the window to LV1 address ``target``."""
+    def load_window(self, offset: int, target: int, size: int, piece: int = 0) -> list[Task]:
+        """LD1 of ``size`` bytes at ``offset`` of the window to LV1 address ``target``; what the body has to bring into
+        the window for it comes in loads of at most ``piece`` bytes (0: any)."""
         fill, address = None, Symbol(Anchor.WINDOW, offset)
         if self.own_loads and offset not in self._fetched:
             self._fetched.add(offset)
             fill = self._fetching.fill(offset)
-            copies = contiguous(Symbol(Anchor.WEIGHTS, offset), address, size)
-            loads = self.emit_all(Op.LD2, copies, src_seg=Segment.WEIGHTS, dst_seg=Segment.WINDOWS)
+            loads = []
+            for at in range(0, size, piece or size):
+                copies = contiguous(Symbol(Anchor.WEIGHTS, offset + at), address + at, min(piece or size, size - at))
+                loads += self.emit_all(Op.LD2, copies, src_seg=Segment.WEIGHTS, dst_seg=Segment.WINDOWS)
             self._fetching.filled_by(fill, loads)
-        tasks = self.emit_all(Op.LD1, contiguous(address, target, size), src_seg=Segment.WINDOWS)
+        copies = [copy_fields(address, target, [], size)] if size <= MAX_RUN else contiguous(address, target, size)
+        tasks = self.emit_all(Op.LD1, copies, src_seg=Segment.WINDOWS)
         if fill:
             self._fetching.read_by(fill, *tasks)
         return tasks

@@ -1,0 +1,184 @@
+"""The linear layers of published decoders for one token: chains of int8 row x int8 matrix, as QDQ models with seeded
+weights.
+
+What lies between the products is left out: attention (the query stands for what it would give; key and value, which a
+decoder keeps, are outputs) and norms (whose factors are in the weights). The sums of the residual stream and SwiGLU are
+there. A step reads every weight once and multiplies it once, so DRAM is what bounds it.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from benchmarks.workloads import qdq
+from benchmarks.workloads.layers import Shape
+
+INPUT = "token"
+OPSET, IR_VERSION = 17, 10
+_STEPS = 30  #: of int8 to a standard deviation: four of them fit
+_WEIGHT_STEPS = 32  #: likewise of the weights of a channel
+
+
+@dataclass(frozen=True)
+class DecoderShape:
+    """Sizes of a decoder as Llama's are: ``heads`` query heads that share ``key_heads`` heads of keys and values, an
+    mlp of ``hidden`` features with a gate. Its input is one embedded token [1, width]. ``head``: the product with the
+    vocabulary follows; then the output is [1, vocabulary]."""
+
+    name: str
+    width: int
+    heads: int
+    key_heads: int
+    hidden: int
+    layers: int
+    vocabulary: int
+    head: bool = True
+
+    @property
+    def in_shape(self) -> Shape:
+        """Return the shape of the input."""
+        return (1, self.width)
+
+    @property
+    def products(self) -> dict[str, tuple[int, int]]:
+        """Return inputs and outputs of every product of a layer, by name."""
+        width, keys, hidden = self.width, self.width // self.heads * self.key_heads, self.hidden
+        return {
+            "query": (width, width), "key": (width, keys), "value": (width, keys), "output": (width, width),
+            "gate": (width, hidden), "up": (width, hidden), "down": (hidden, width),
+        }  # fmt: skip
+
+    @property
+    def macs(self) -> int:
+        """Return the multiply-accumulates of one inference, which are the bytes of its weights too."""
+        layer = sum(inputs * outputs for inputs, outputs in self.products.values())
+        return self.layers * layer + self.head * self.width * self.vocabulary
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the sizes, if anything."""
+        return "there must be a layer" if self.layers < 1 else None
+
+
+DECODERS: dict[str, DecoderShape] = {
+    decoder.name: decoder
+    for decoder in (
+        DecoderShape("linear_stories15m", 288, heads=6, key_heads=6, hidden=768, layers=6, vocabulary=32000),
+        DecoderShape("linear_stories42m", 512, heads=8, key_heads=8, hidden=1376, layers=8, vocabulary=32000),
+        DecoderShape("linear_smollm2_135m", 576, heads=9, key_heads=3, hidden=1536, layers=30, vocabulary=49152),
+    )
+}
+_NAME = re.compile(rf"(?P<base>{'|'.join(DECODERS)})(_(?P<layers>\d+)(?P<head>_head)?)?")
+
+
+def parse(name: str) -> DecoderShape | None:
+    """Return the decoder that a workload's name stands for, such as ``linear_stories15m`` (all of it),
+    ``linear_stories15m_2`` (two layers) or ``linear_stories15m_2_head``; None for other names."""
+    match = _NAME.fullmatch(name)
+    if not match:
+        return None
+    base = DECODERS[match["base"]]
+    if not match["layers"]:
+        return base
+    return replace(base, name=name, layers=int(match["layers"]), head=bool(match["head"]))
+
+
+def model(decoder: DecoderShape, seed: int) -> onnx.ModelProto:
+    """Return the checked QDQ model, weights per channel and symmetric. Nearly nothing saturates for inputs as
+    :func:`qdq.activations` makes them."""
+    chain = _Chain(np.random.default_rng(seed))
+    chain.tensors[INPUT] = 1 / _STEPS
+    x = INPUT
+    for layer in range(decoder.layers):
+        x = chain.layer(f"layer{layer}", x, decoder)
+    outputs = [f"layer{layer}.{name}" for layer in range(decoder.layers) for name in ("key", "value")]
+    outputs.append(chain.product("logits", x, decoder.width, decoder.vocabulary) if decoder.head else x)
+    sizes = {port: decoder.products[port.split(".")[1]][1] for port in outputs[:-1]}
+    sizes[outputs[-1]] = decoder.vocabulary if decoder.head else decoder.width
+    graph = helper.make_graph(
+        chain.nodes, decoder.name, [helper.make_tensor_value_info(INPUT, TensorProto.INT8, decoder.in_shape)],
+        [helper.make_tensor_value_info(port, TensorProto.INT8, (1, size)) for port, size in sizes.items()],
+        chain.constants,
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    made.producer_name = "caesura benchmarks"
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def inputs(decoder: DecoderShape, seed: int | tuple[int, ...]) -> dict[str, npt.NDArray[np.int8]]:
+    """Return one token as int8, uniform."""
+    return {INPUT: qdq.activations(decoder.in_shape, seed)}
+
+
+class _Chain:
+    """Nodes in order and constants. ``tensors``: the steps of the int8 tensors so far; all zero points are 0. Methods
+    return the name of the int8 tensor that they make."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.tensors: dict[str, float] = {}
+
+    def layer(self, name: str, x: str, decoder: DecoderShape) -> str:
+        """One layer: [1, width] → [1, width]."""
+        sizes = decoder.products
+        made = {one: self.product(f"{name}.{one}", x, *sizes[one]) for one in ("query", "key", "value")}
+        x = self.sum(f"{name}.attended", x, self.product(f"{name}.output", made["query"], *sizes["output"]))
+        gate, up = (self.product(f"{name}.{one}", x, *sizes[one]) for one in ("gate", "up"))
+        inner = self.swiglu(f"{name}.inner", gate, up)
+        return self.sum(f"{name}.result", x, self.product(f"{name}.down", inner, *sizes["down"]))
+
+    def product(self, name: str, x: str, inputs: int, outputs: int) -> str:
+        """Its result has a standard deviation of about 1, whatever that of ``x``."""
+        weights = np.clip(np.rint(self._rng.standard_normal((inputs, outputs)) * _WEIGHT_STEPS), -127, 127)
+        spread = self._rng.uniform(0.5, 1.0, outputs) / (_WEIGHT_STEPS * np.sqrt(inputs) * self.tensors[x] * _STEPS)
+        weight = f"{name}.weight"
+        self._constant(weight, weights, np.int8)
+        self._constant(f"{weight}.scale", spread, np.float32)
+        self._constant(f"{weight}.zero_point", np.zeros(outputs), np.int8)
+        self._node("DequantizeLinear", f"{weight}.real", weight, f"{weight}.scale", f"{weight}.zero_point", axis=1)
+        return self._stored(name, self._node("MatMul", f"{name}.real", self._real(x), f"{weight}.real"), 1 / _STEPS)
+
+    def sum(self, name: str, a: str, b: str) -> str:
+        step = float(np.hypot(self.tensors[a], self.tensors[b]))
+        return self._stored(name, self._node("Add", f"{name}.real", self._real(a), self._real(b)), step)
+
+    def swiglu(self, name: str, gate: str, up: str) -> str:
+        curve = self._stored(f"{name}.curve", self._node("Sigmoid", f"{name}.sigmoid", self._real(gate)), 1 / 127)
+        product = self._node("Mul", f"{name}.silu.real", self._real(gate), self._real(curve))
+        silu = self._stored(f"{name}.silu", product, self.tensors[gate])
+        product = self._node("Mul", f"{name}.real", self._real(silu), self._real(up))
+        return self._stored(name, product, self.tensors[gate])
+
+    def _constant(self, name: str, value: npt.ArrayLike, dtype: npt.DTypeLike) -> None:
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+
+    def _node(self, op_type: str, name: str, *sources: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(op_type, sources, [name], f"{name}.{op_type}", **attributes))
+        return name
+
+    def _quantisation(self, name: str) -> tuple[str, str]:
+        return f"{name}.scale", f"{name}.zero_point"
+
+    def _declared(self, name: str) -> None:
+        scale, zero_point = self._quantisation(name)
+        if not any(one.name == scale for one in self.constants):
+            self._constant(scale, self.tensors[name], np.float32)
+            self._constant(zero_point, 0, np.int8)
+
+    def _stored(self, name: str, real: str, step: float) -> str:
+        self.tensors[name] = step
+        self._declared(name)
+        return self._node("QuantizeLinear", name, real, *self._quantisation(name))
+
+    def _real(self, x: str) -> str:
+        """Return the real values of an int8 tensor, for one reader."""
+        self._declared(x)
+        reader = f"{x}.dequantised{len(self.nodes)}"
+        return self._node("DequantizeLinear", reader, x, *self._quantisation(x))

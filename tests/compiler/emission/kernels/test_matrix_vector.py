@@ -1,0 +1,117 @@
+"""Matrices times a few rows: exact in all forms, at all points; few instructions, and a DRAM that is never idle."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import caesura
+from benchmarks.lab import ALONE
+from benchmarks.workloads import decoders, workload
+from compiler import compile_model
+from compiler.emission.kernels import conv
+from compiler.emission.kernels.matrix_vector import MatrixVectorEmitter, job_weights, smaller_at_the_end
+from compiler.ir import Graph
+from compiler.pipeline import build
+from compiler.plan.layers.layer import ChannelTile
+from compiler.plan.options import Options
+from hw.contract.isa import INSN_BYTES
+from hw.contract.params import KIB, preset
+from sim.model import ModelBus
+from tests.support.check.preemption import check_points
+from tests.support.graphs import GraphBuilder, check, random_inputs
+
+TINY, BASE = preset("tiny"), preset("base")
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The emitters of matrices times rows that are made, which are taken for small ones, too."""
+    monkeypatch.setattr(conv, "_MANY_WEIGHTS", 0)
+    found: list[MatrixVectorEmitter] = []
+    of = MatrixVectorEmitter.of
+
+    def noting(*args):
+        emitter = of(*args)
+        found.extend([emitter] if emitter else [])
+        return emitter
+
+    monkeypatch.setattr(conv.MatrixVectorEmitter, "of", noting)
+    return found
+
+
+def chain(seed: int, rows: int) -> Graph:
+    """Products of so many rows, some with a table, a sum or both, of any widths and types."""
+    rng, make = np.random.default_rng(seed), GraphBuilder(seed)
+    x = make.input((1, 1, rows, int(rng.integers(1, 120))), str(rng.choice(["int8", "uint8"])))
+    x = make.conv(x, int(rng.integers(1, 150)), (1, 1), table=bool(rng.integers(2)))
+    wide = 16 * int(rng.integers(1, 12))
+    x = make.conv(x, wide, (1, 1), weight_dtype=str(rng.choice(["int8", "uint8"])))
+    y = make.conv(x, wide, (1, 1), dtype=str(rng.choice(["int8", "uint8"])), table=bool(rng.integers(2)))
+    x = make.eltwise("add", y, x, table=bool(rng.integers(2)))
+    make.output(make.conv(x, int(rng.integers(1, 200)), (1, 1)))
+    return make.graph
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_chains(seed, made):
+    print("seed", seed)
+    params = BASE if seed % 2 else TINY
+    rows = 1 if seed % 4 < 2 else 2 + seed % 3
+    graph = chain(seed, rows)
+    check(graph, params, observe=seed % 5 == 0, engines=1 + (seed % 8 == 5), regions=seed % 3 > 0)
+    assert made or rows > 1
+
+
+@pytest.mark.parametrize("regions", [False, True])
+def test_every_point_can_be_stopped_at(regions, made):
+    graph = chain(3, 1)
+    image, _ = build(graph, BASE, Options(cancel_interval=300, regions=regions))
+    assert made and len(image.meta.cancel_points) > 3
+    check_points(image, random_inputs(graph, 1))
+
+
+def test_a_model_that_multiplies_for_longer_than_it_loads_has_none(made):
+    make = GraphBuilder(1)
+    x = make.conv(make.input((1, 40, 40, 32)), 64, pads=(1, 1, 1, 1))
+    x = make.pool("avg", x, (40, 40), (1, 1))
+    make.output(make.conv(x, 100, (1, 1)))
+    build(make.graph, BASE, Options())
+    assert not made
+
+
+def test_the_last_jobs_of_a_model_are_smaller():
+    tiles = [ChannelTile(32 * i, 32, 0, 288) for i in range(48)]
+    first, last = tiles[:24], tiles[24:]
+    parts = smaller_at_the_end([first, last], 9504)
+    assert parts[0] == first and [tile for part in parts[1:] for tile in part] == last
+    sizes = [len(part) for part in parts[1:]]
+    assert sizes == sorted(sizes, reverse=True) and sizes[-1] <= len(last) // 6
+    assert smaller_at_the_end([first, last], 1000) == [first, last]
+    assert smaller_at_the_end([], 9504) == []
+
+
+def test_a_job_takes_a_quarter_of_the_windows_unless_that_is_little():
+    budget = type("Budget", (), {"windows": 1920 * KIB})
+    assert job_weights(budget) == 480 * KIB
+    budget.windows = 256 * KIB
+    assert job_weights(budget) == 128 * KIB
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "idle"), [("linear_stories15m_2", 0.05, 30), ("linear_smollm2_135m_1", 0.04, 30)]
+)
+def test_loads_follow_each_other_and_code_is_little(name, code, idle):
+    """Instructions are fetched from DRAM, too: so many bytes of them for a byte of weights at most. From one prologue
+    to the next, across layers, pass so many cycles at most."""
+    image = compile_model(workload(name), BASE, jobs=1, options=ALONE, cache=False, engines=1)
+    decoder = decoders.parse(name)
+    bytes_of_code = len(image.code) - len(image.meta.cancel_points) * INSN_BYTES
+    assert bytes_of_code <= code * decoder.macs
+    with ModelBus(BASE, data=False) as bus, caesura.Device(bus) as device:
+        model = device.driver.load(image)
+        device.driver.begin(model, 1 << 30)
+        ran = device.driver.collect(device.driver.submit(model, range(len(image.meta.jobs)), limit=1 << 30), 1 << 30)
+    loaded = [job for job in ran if job.prologue_end]
+    gaps = [after.prologue_start - job.prologue_end for job, after in itertools.pairwise(loaded)]
+    assert len(gaps) > 3 and max(gaps) <= idle
