@@ -10,7 +10,7 @@ from compiler.compile import compile_with_report
 from compiler.plan.options import Options
 from tests.compiler.frontend.ops.test_gathers import text_model
 from tests.compiler.frontend.test_moved_functions import chain
-from tests.compiler.test_unrolled_cells import Recurrent
+from tests.compiler.quantise.test_unrolled_cells import Recurrent
 from tests.support.onnx_models import sandwich
 
 TINY = caesura.PRESETS["tiny"]

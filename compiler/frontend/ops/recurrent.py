@@ -1,6 +1,6 @@
-"""LSTM, GRU and RNN are refused: their cells compute in float inside the node. :mod:`compiler.unrolled_cells` makes
-single operators of them before a model is quantised; where it cannot, what a float model has of them amid its products
-is found."""
+"""LSTM, GRU and RNN are refused: their cells compute in float inside the node.
+:mod:`compiler.quantise.unrolled_cells` makes single operators of them before a model is quantised; where it cannot,
+what a float model has of them amid its products is found."""
 
 import onnx
 
@@ -8,7 +8,7 @@ from compiler.frontend.draft import Draft, Value, operator
 from compiler.frontend.float_ends import reached
 from compiler.frontend.problems import NodeProblem, Unsupported
 from compiler.frontend.source import OnnxSource
-from compiler.unrolled_cells import RECURRENT, why_rolled
+from compiler.quantise.unrolled_cells import RECURRENT, why_rolled
 
 _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _REASON = (

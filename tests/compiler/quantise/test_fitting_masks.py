@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from compiler.fitting_masks import fitting_masks
+from compiler.quantise.fitting_masks import fitting_masks
 from sim.host import session
 from tests.support.onnx_models import Net
 

@@ -7,7 +7,7 @@ from onnx import helper
 
 from compiler import quantise
 from compiler.frontend import UnsupportedModel, import_model
-from compiler.plain_norms import plain_norms
+from compiler.quantise.plain_norms import plain_norms
 from sim.host import session
 from tests.support.fast_run import equals_onnxruntime
 from tests.support.float_nets import SHAPE, FloatNet

@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 
 from compiler import quantise
 from compiler.golden import golden_outputs
-from compiler.unrolled_cells import MOST_STEPS, RECURRENT, unrolled, why_rolled
+from compiler.quantise.unrolled_cells import MOST_STEPS, RECURRENT, unrolled, why_rolled
 from sim.host import session
 from tests.support.fast_run import equals_onnxruntime
 from tests.support.golden_check import check_model, kinds

@@ -12,11 +12,11 @@ import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from compiler.fitting_masks import fitting_masks, stored_alike
-from compiler.plain_attention import plain_attention
-from compiler.plain_norms import plain_norms
-from compiler.unrolled_cells import unrolled
-from compiler.written_rms import rms_nodes
+from compiler.quantise.fitting_masks import fitting_masks, stored_alike
+from compiler.quantise.plain_attention import plain_attention
+from compiler.quantise.plain_norms import plain_norms
+from compiler.quantise.unrolled_cells import unrolled
+from compiler.quantise.written_rms import rms_nodes
 
 _OLDEST = 13  #: operator set
 
@@ -25,9 +25,9 @@ Feed = Mapping[str, npt.NDArray]
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a float model with shapes inferred, batch normalisations folded into the convolutions before them, and
-    recurrent nodes as single cells where :func:`compiler.unrolled_cells.why_rolled` has nothing against it,
+    recurrent nodes as single cells where :func:`compiler.quantise.unrolled_cells.why_rolled` has nothing against it,
     normalisations of channels without their scales and biases, which follow, and Attention and RotaryEmbedding in
-    single operators, see :mod:`compiler.plain_attention`. An older model is converted to the first
+    single operators, see :mod:`compiler.quantise.plain_attention`. An older model is converted to the first
     operator set whose QuantizeLinear has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
     if version < _OLDEST:
@@ -47,7 +47,7 @@ def quantise(
 
     Activations are ``int8`` or ``uint8`` per tensor with a zero point; their ranges are the smallest and largest values
     seen on ``feeds``, which are inputs by name. Weights are int8, symmetric, with a scale per output channel or one.
-    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.fitting_masks`.
+    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.quantise.fitting_masks`.
     """
     feeds = list(feeds)
     given = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))

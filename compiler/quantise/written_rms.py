@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from compiler.written_nodes import ModelValues
+from compiler.quantise.written_nodes import ModelValues
 
 
 def rms_nodes(model: onnx.ModelProto) -> list[str]:

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.written_nodes import NodeWriter, rewritten
+from compiler.quantise.written_nodes import NodeWriter, rewritten
 
 _MASKED = -1e4  #: a float mask from here on downwards leaves nothing of an exponential
-_LOWEST = -1e30  #: what a masked score is until its range is known, see :mod:`compiler.fitting_masks`
+_LOWEST = -1e30  #: what a masked score is until its range is known, see :mod:`compiler.quantise.fitting_masks`
 
 
 def plain_attention(model: onnx.ModelProto) -> onnx.ModelProto:

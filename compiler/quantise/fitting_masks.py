@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
-from compiler.written_nodes import ModelValues, with_nodes
+from compiler.quantise.written_nodes import ModelValues, with_nodes
 from sim.host import session
 
 _MASKED = -1e4  #: from here on downwards a constant masks

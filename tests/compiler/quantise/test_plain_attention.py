@@ -5,8 +5,8 @@ import onnx
 import pytest
 
 from compiler import quantise
-from compiler.plain_attention import plain_attention, why_whole
-from compiler.written_nodes import ModelValues, NodeWriter
+from compiler.quantise.plain_attention import plain_attention, why_whole
+from compiler.quantise.written_nodes import ModelValues, NodeWriter
 from sim.host import session
 from tests.support.decoder_nets import angles
 from tests.support.golden_check import check_model, kinds

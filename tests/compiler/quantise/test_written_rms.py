@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from compiler import quantise
-from compiler.written_rms import rms_nodes
+from compiler.quantise.written_rms import rms_nodes
 from tests.support.golden_check import check_model, kinds
 from tests.support.onnx_models import Net
 from tests.support.written_norms import Form, written

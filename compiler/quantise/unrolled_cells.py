@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from compiler.written_nodes import ModelValues, NodeWriter, rewritten
+from compiler.quantise.written_nodes import ModelValues, NodeWriter, rewritten
 
 MOST_STEPS = 256
 RECURRENT = ("LSTM", "GRU", "RNN")

@@ -1,0 +1,1 @@
+from .quantisation import Feed as Feed, prepared as prepared, quantise as quantise
