@@ -38,7 +38,7 @@ from compiler import DynamicDimension, Options, compile_model, compile_range
 from hw import Soc
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import preset
-from hw.image import KernelAttributes
+from hw.image import Image, KernelAttributes
 from sim.cost import DecodedCode, forget_decoded
 from sim.model import ModelBus
 from sim.rtl import SimTop, native
@@ -78,15 +78,20 @@ def _modelspeed() -> Counts:
     }  # fmt: skip
 
 
-def _utilisation() -> Counts:
-    """Compilation of the same network, and its cycles."""
-    image = resnet()
+def _cycles(image: Image) -> int:
+    """An inference on the fast model without data."""
     with ModelBus(image.params, data=False) as bus, caesura.Device(bus) as device:
         model = device.driver.load(image)
         begin = bus.cycle
         device.driver.begin(model, _LIMIT)
         device.driver.collect(device.driver.submit(model, range(len(image.meta.jobs)), limit=_LIMIT), _LIMIT)
-        cycles = bus.cycle - begin
+        return bus.cycle - begin
+
+
+def _utilisation() -> Counts:
+    """Compilation of the same network, and its cycles."""
+    image = resnet()
+    cycles = _cycles(image)
     return {"instructions": len(image.code) // INSN_BYTES, "bytes of weights": len(image.weights), "cycles": cycles}
 
 
@@ -227,12 +232,7 @@ def _language() -> Counts:
     """A layer of a decoder for one token, and its cycles."""
     with python_calls("compiler") as calls:
         image = compile_model(workload("linear_stories15m_1"), preset("base"), jobs=1, options=ALONE, cache=False)
-    with ModelBus(image.params, data=False) as bus, caesura.Device(bus) as device:
-        model = device.driver.load(image)
-        begin = bus.cycle
-        device.driver.begin(model, _LIMIT)
-        device.driver.collect(device.driver.submit(model, range(len(image.meta.jobs)), limit=_LIMIT), _LIMIT)
-        cycles = bus.cycle - begin
+    cycles = _cycles(image)
     return {
         "instructions": len(image.code) // INSN_BYTES, "bytes of weights": len(image.weights),
         "jobs": len(image.meta.jobs), "cycles": cycles, "calls of the compiler": calls(),

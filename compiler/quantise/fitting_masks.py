@@ -87,7 +87,7 @@ def stored_alike(model: onnx.ModelProto) -> None:
 
 def _masks(model: onnx.ModelProto) -> list[_Mask]:
     known, found = ModelValues.of(model), list[_Mask]()
-    softened = {node.input[0] for node in model.graph.node if node.op_type == "Softmax"}
+    softened = {node.input[0] for node in model.graph.node if node.op_type == "Softmax" and _over_keys(node, known)}
     for node in model.graph.node:
         if node.output[0] not in softened:
             continue
@@ -97,9 +97,16 @@ def _masks(model: onnx.ModelProto) -> list[_Mask]:
             mask = _chosen(node, given)
         elif node.op_type == "Add" and sum(value is None for value in given) == 1:
             mask = _summed(node, given)
-        if mask is not None and mask.kept.any(axis=-1).all():
+        if mask is not None and mask.kept.ndim and mask.kept.any(axis=-1).all():
             found.append(mask)
     return found
+
+
+def _over_keys(node: onnx.NodeProto, known: ModelValues) -> bool:
+    """Return whether a softmax is over the last axis."""
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
+    shape = known.shapes.get(node.input[0])
+    return axis == -1 or (shape is not None and axis == len(shape) - 1)
 
 
 def _chosen(node: onnx.NodeProto, given: list[npt.NDArray | None]) -> _Mask | None:

@@ -146,25 +146,27 @@ def _read_again(draft: Draft, name: str) -> bool:
 @operator("LayerNormalization")
 def layer_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Over the last axis, with constant scale and bias."""
-    x, given = draft.real(node.input[0]), attributes(node)
-    if given.get("axis", -1) % len(x.shape) != len(x.shape) - 1:
-        raise Unsupported(f"axis {given['axis']} of a tensor of rank {len(x.shape)}; it must be the last")
-    if len(list(filter(None, node.output))) > 1:
-        raise Unsupported("it also gives mean or deviation; only the normalised result can be computed")
+    x, epsilon = _rows_of(draft, node)
     gamma, beta = draft.constant(node, 1, "scale"), draft.constant(node, 2, "bias")
-    return [normalised(node, x, gamma, beta, float(given.get("epsilon", 1e-5)))]
+    return [normalised(node, x, gamma, beta, epsilon)]
 
 
 @operator("RMSNormalization")
 def rms_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Over the last axis, with constant scale."""
+    x, epsilon = _rows_of(draft, node)
+    return [normalised(node, x, draft.constant(node, 1, "scale"), None, epsilon, centred=False)]
+
+
+def _rows_of(draft: Draft, node: onnx.NodeProto) -> tuple[Real, float]:
+    """Return what a normalisation ``node`` reads, and its epsilon. Raises :class:`Unsupported` if it is not over the
+    last axis, or gives more than its result."""
     x, given = draft.real(node.input[0]), attributes(node)
     if given.get("axis", -1) % len(x.shape) != len(x.shape) - 1:
         raise Unsupported(f"axis {given['axis']} of a tensor of rank {len(x.shape)}; it must be the last")
     if len(list(filter(None, node.output))) > 1:
         raise Unsupported("it also gives mean or deviation; only the normalised result can be computed")
-    gamma, epsilon = draft.constant(node, 1, "scale"), float(given.get("epsilon", 1e-5))
-    return [normalised(node, x, gamma, None, epsilon, centred=False)]
+    return x, float(given.get("epsilon", 1e-5))
 
 
 def normalised(

@@ -66,3 +66,20 @@ def test_a_row_that_keeps_nothing_stays():
     scores = net.node("Add", [net.input((1, KEYS), "float32"), net.const(np.full((1, KEYS), -np.inf), np.float32)])
     model = net.model(net.node("Softmax", [scores]), dtype="float32")
     assert fitting_masks(model, []) is model
+
+
+@pytest.mark.parametrize(("axis", "stays"), [(1, True), (-2, True), (2, False), (-1, False)])
+def test_a_softmax_over_another_axis_stays(axis, stays):
+    net = Net(opset=17)
+    kept = net.const(np.tri(KEYS, dtype=bool))
+    scores = net.node("Where", [kept, net.input((2, KEYS, KEYS), "float32"), net.const(-np.inf, np.float32)])
+    model = onnx.shape_inference.infer_shapes(net.model(net.node("Softmax", [scores], axis=axis), dtype="float32"))
+    feeds = [{"x": np.zeros((2, KEYS, KEYS), np.float32)}]
+    assert (fitting_masks(model, feeds) is model) == stays
+
+
+def test_a_condition_of_one_value_is_no_mask():
+    net = Net(opset=17)
+    scores = net.node("Where", [net.const(True), net.input((2, KEYS), "float32"), net.const(-np.inf, np.float32)])
+    model = net.model(net.node("Softmax", [scores]), dtype="float32")
+    assert fitting_masks(model, []) is model
