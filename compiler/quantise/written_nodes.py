@@ -2,7 +2,7 @@
 float as it is becomes single operators, which it gives scales."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,8 +125,18 @@ def with_nodes(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.Mode
     and shapes inferred."""
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    used = {name for node in nodes for name in node.input}
+    used = {*_read_by(nodes), *(value.name for value in model.graph.output)}
     kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)
     return onnx.shape_inference.infer_shapes(model)
+
+
+def _read_by(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    """Yield the names that ``nodes`` read, and those of the graphs in them: an If reads constants around it."""
+    for node in nodes:
+        yield from node.input
+        for attribute in node.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                yield from _read_by(graph.node)
+                yield from (value.name for value in graph.output)
