@@ -17,7 +17,7 @@ from hw.contract.params import SocParams, preset
 from hw.image import Image
 from sim import BACKENDS, DEFAULT_BACKEND
 from sw.driver import BODY, Device as Driver, LoadedModel
-from sw.runtime import Engines, RunStats, Session, least_busy, measured, past_of, queue_times, turns_taken
+from sw.runtime import Conversation, Engines, RunStats, Session, least_busy, measured, past_of, queue_times, turns_taken
 
 if TYPE_CHECKING:
     from compiler import Compiled, Plan
@@ -245,7 +245,7 @@ class Model:
 
     def __init__(self, driver: Driver, loaded: LoadedModel, durations: DurationStore | None = None) -> None:
         self.loaded = loaded
-        self._durations = durations
+        self._driver, self._durations = driver, durations
         self._session = Session(driver, loaded)
         self._stats: RunStats | None = None
 
@@ -283,6 +283,10 @@ class Model:
         if self._durations is not None and not known and measured(self.image):
             self._durations.remember(self.image, self.tenant)
         return outputs, self._stats
+
+    def session(self) -> Conversation:
+        """Return a session, in which inferences go on where the one before ended: see :class:`Conversation`."""
+        return Conversation(self._driver, self.loaded)
 
 
 def run(

@@ -1,4 +1,4 @@
-"""Tells how large the indices may be that an input of an image holds: its steps on the CPU look up tables by them."""
+"""Tells how large the indices may be that an input of an image holds, by which jobs or the CPU look up tables."""
 
 from collections.abc import Iterator
 
@@ -23,9 +23,11 @@ _SAME_VALUES = (
 
 
 def index_limit(image: Image, tensor: str) -> int | None:
-    """Return how many rows the smallest table has that the CPU looks up by elements of input ``tensor``; None if it
-    looks up none by them as they are."""
+    """Return how many rows the smallest table has that is looked up by elements of input ``tensor``; None if none is by
+    them as they are."""
     found = [rows for model in image.host_models for rows in _tables(onnx.load_from_string(model).graph, tensor)]
+    names = {port.name for port in image.meta.inputs if port.tensor == tensor}
+    found += [info.high + 1 for info in image.meta.parameters if info.name in names]
     return min(found, default=None)
 
 

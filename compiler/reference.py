@@ -12,7 +12,8 @@ Values = Mapping[str, npt.NDArray]
 
 
 def run(graph: Graph, inputs: Values) -> dict[str, npt.NDArray]:
-    """Model outputs by port name, for inputs by port name (ONNX shapes and dtypes). See :func:`run_all`."""
+    """Model outputs by port name, for inputs by port name (ONNX shapes and dtypes), and numbers that are no inputs. See
+    :func:`run_all`."""
     values = run_all(graph, inputs)
     return {port.name: from_memory(port, values[port.tensor], graph) for port in graph.outputs}
 
@@ -20,6 +21,8 @@ def run(graph: Graph, inputs: Values) -> dict[str, npt.NDArray]:
 def run_all(graph: Graph, inputs: Values) -> dict[str, npt.NDArray]:
     """Return the value of every tensor, as it lies in memory."""
     values = {name: tensor.data for name, tensor in graph.tensors.items() if tensor.data is not None}
+    for name, number in graph.numbers.items():  # if it is not said how many rows of a state are filled, all are
+        values[name] = np.full(graph.tensors[name].shape, inputs.get(name, number.high))
     for port in graph.inputs:
         values[port.tensor] = to_memory(port, inputs[port.name], graph)
     for op in graph.ops:

@@ -22,7 +22,7 @@ def _problems(graph: Graph) -> Iterator[str]:
     for name, tensor in graph.tensors.items():
         for problem in _tensor(name, tensor):
             yield f"tensor {name!r}: {problem}"
-    known = {name for name, tensor in graph.tensors.items() if tensor.data is not None}
+    known = {name for name, tensor in graph.tensors.items() if tensor.data is not None} | graph.numbers.keys()
     for port in graph.inputs:
         yield from _port(graph, port, "input")
         known.add(port.tensor)
@@ -86,6 +86,6 @@ def _operator(op: Operation, graph: Graph) -> Iterator[str]:
         return
     inputs, output = [graph.tensors[name] for name in op.inputs], graph.tensors[op.output]
     for tensor in (*inputs, output):
-        if tensor.dtype not in EIGHT_BIT:
+        if tensor.name not in graph.numbers and tensor.dtype not in EIGHT_BIT:
             yield f"tensor {tensor.name!r} is {tensor.dtype}; the accelerator reads and writes 8-bit tensors"
     yield from op.problems(inputs, output)

@@ -20,7 +20,7 @@ from benchmarks.workloads.layers import Shape
 
 INPUT = "token"
 OPSET, IR_VERSION = 17, 10
-_STEPS = 30  #: of int8 to a standard deviation: four of them fit
+STEPS = 30  #: of int8 to a standard deviation: four of them fit
 _WEIGHT_STEPS = 32  #: likewise of the weights of a channel
 
 
@@ -90,8 +90,8 @@ def parse(name: str) -> DecoderShape | None:
 def model(decoder: DecoderShape, seed: int) -> onnx.ModelProto:
     """Return the checked QDQ model, weights per channel and symmetric. Nearly nothing saturates for inputs as
     :func:`qdq.activations` makes them."""
-    chain = _Chain(np.random.default_rng(seed))
-    chain.tensors[INPUT] = 1 / _STEPS
+    chain = Chain(np.random.default_rng(seed))
+    chain.tensors[INPUT] = 1 / STEPS
     x = INPUT
     for layer in range(decoder.layers):
         x = chain.layer(f"layer{layer}", x, decoder)
@@ -115,15 +115,16 @@ def inputs(decoder: DecoderShape, seed: int | tuple[int, ...]) -> dict[str, npt.
     return {INPUT: qdq.activations(decoder.in_shape, seed)}
 
 
-class _Chain:
+class Chain:
     """Nodes in order and constants. ``tensors``: the steps of the int8 tensors so far; all zero points are 0. Methods
     return the name of the int8 tensor that they make."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self._rng = rng
+        self.rng = rng
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self.tensors: dict[str, float] = {}
+        self._known = set[str]()
 
     def layer(self, name: str, x: str, decoder: DecoderShape) -> str:
         """One layer: [1, width] → [1, width]."""
@@ -134,16 +135,22 @@ class _Chain:
         inner = self.swiglu(f"{name}.inner", gate, up)
         return self.sum(f"{name}.result", x, self.product(f"{name}.down", inner, *sizes["down"]))
 
-    def product(self, name: str, x: str, inputs: int, outputs: int) -> str:
-        """Its result has a standard deviation of about 1, whatever that of ``x``."""
-        weights = np.clip(np.rint(self._rng.standard_normal((inputs, outputs)) * _WEIGHT_STEPS), -127, 127)
-        spread = self._rng.uniform(0.5, 1.0, outputs) / (_WEIGHT_STEPS * np.sqrt(inputs) * self.tensors[x] * _STEPS)
+    def product(self, name: str, x: str, inputs: int, outputs: int, deviation: float = 1.0) -> str:
+        """Its result has a standard deviation of about ``deviation``, whatever that of ``x``."""
+        weights = np.clip(np.rint(self.rng.standard_normal((inputs, outputs)) * _WEIGHT_STEPS), -127, 127)
+        spread = (
+            deviation
+            * self.rng.uniform(0.5, 1.0, outputs)
+            / (_WEIGHT_STEPS * np.sqrt(inputs) * self.tensors[x] * STEPS)
+        )
         weight = f"{name}.weight"
         self._constant(weight, weights, np.int8)
         self._constant(f"{weight}.scale", spread, np.float32)
         self._constant(f"{weight}.zero_point", np.zeros(outputs), np.int8)
         self._node("DequantizeLinear", f"{weight}.real", weight, f"{weight}.scale", f"{weight}.zero_point", axis=1)
-        return self._stored(name, self._node("MatMul", f"{name}.real", self._real(x), f"{weight}.real"), 1 / _STEPS)
+        return self._stored(
+            name, self._node("MatMul", f"{name}.real", self._real(x), f"{weight}.real"), deviation / STEPS
+        )
 
     def sum(self, name: str, a: str, b: str) -> str:
         step = float(np.hypot(self.tensors[a], self.tensors[b]))
@@ -166,15 +173,16 @@ class _Chain:
     def _quantisation(self, name: str) -> tuple[str, str]:
         return f"{name}.scale", f"{name}.zero_point"
 
-    def _declared(self, name: str) -> None:
+    def _declared(self, name: str, zero: int = 0) -> None:
         scale, zero_point = self._quantisation(name)
-        if not any(one.name == scale for one in self.constants):
+        if scale not in self._known:
+            self._known.add(scale)
             self._constant(scale, self.tensors[name], np.float32)
-            self._constant(zero_point, 0, np.int8)
+            self._constant(zero_point, zero, np.int8)
 
-    def _stored(self, name: str, real: str, step: float) -> str:
+    def _stored(self, name: str, real: str, step: float, zero: int = 0) -> str:
         self.tensors[name] = step
-        self._declared(name)
+        self._declared(name, zero)
         return self._node("QuantizeLinear", name, real, *self._quantisation(name))
 
     def _real(self, x: str) -> str:

@@ -25,6 +25,7 @@ import onnx
 
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import OnnxSource, Signature, free_name
+from compiler.frontend.states import State, states_of
 from compiler.frontend.values import NHWC, Const, Float, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Graph, Operation, Pad, Permute, Reshape, Tensor
 
@@ -69,6 +70,8 @@ class Draft:
         self.source = source
         self.broken_norms = broken_norms  #: by their first node, see ``ops.written_norm``
         self.graph = Graph(source.name, source=source)
+        self.states: dict[str, State] = states_of(source)  #: by input, Concat and output
+        self.held: dict[str, Quant] = {}  #: by output: the state in memory
         self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
         self._op_names: set[str] = set()
         self._moved: dict[tuple[str, str, Shape], str] = {}  # what is reshaped or permuted already, by what and how

@@ -12,12 +12,14 @@ import onnx
 
 from compiler.frontend import inputs
 from compiler.frontend.draft import HANDLERS, Draft, Pending, Value
+from compiler.frontend.filled_rows import count_rows
 from compiler.frontend.float_ends import ends_of
 from compiler.frontend.joined_permutes import merge_permutes
 from compiler.frontend.joined_tables import join_tables
 from compiler.frontend.moved_functions import moved_function
 from compiler.frontend.ops import host, move, written_norm
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, advice, first_line
+from compiler.frontend.shared_heads import share_heads
 from compiler.frontend.shuffles import deal_channels
 from compiler.frontend.source import OnnxSource
 from compiler.frontend.values import Const, Float, QuantConst, Real, Shape
@@ -135,6 +137,7 @@ class Importer:
             self.draft.graph.outputs.append(Port(name, value.dtype, value.shape, value.tensor, rank, False))
             return
         quant = self.draft.dense(value.quant if isinstance(value, Real) else value)
+        quant = self.draft.held.get(name, quant)
         tensor = self.draft.reshaped(quant.tensor, quant.layout.physical)
         back = tuple(int(axis) for axis in np.argsort(quant.layout.perm))
         dtype = "float32" if isinstance(value, Real) else quant.dtype
@@ -164,7 +167,9 @@ def imported(source: OnnxSource, fallback: bool) -> Graph:
     merge_permutes(graph)
     deal_channels(graph)
     join_tables(graph)
+    share_heads(graph)
     _prune(graph)
+    count_rows(graph)
     return graph
 
 
@@ -173,7 +178,8 @@ def _walked(source: OnnxSource, ends: Mapping[str, str], fallback: bool) -> Impo
     written out turned out not to be whole."""
     broken: dict[str, str] = {}
     while True:
-        known, own = len(broken), OnnxSource(source.name, source.model, dict(source.constants), dict(source.signatures))
+        known, constants, signatures = len(broken), dict(source.constants), dict(source.signatures)
+        own = OnnxSource(source.name, source.model, constants, signatures, source.labels)
         walk = Importer(own, ends, fallback, broken)
         walk.walk()
         if len(broken) == known:
@@ -196,6 +202,7 @@ def _prune(graph: Graph) -> None:
             kept.append(op)
             needed.update(op.inputs, op.results)
     graph.ops = kept[::-1]
+    graph.numbers = {name: number for name, number in graph.numbers.items() if name in needed}
     needed.update(port.tensor for port in graph.inputs)
     graph.tensors = {name: tensor for name, tensor in graph.tensors.items() if name in needed}
 

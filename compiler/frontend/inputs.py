@@ -5,6 +5,7 @@ import onnx
 
 from compiler.frontend.draft import Draft, attributes
 from compiler.frontend.source import Signature
+from compiler.frontend.states import layout_of
 from compiler.frontend.values import Const, Float, Quant, Quantisation, Shape, TensorLayout, default_perm
 from compiler.ir import CompileError, Port, Tensor
 
@@ -53,6 +54,8 @@ def quantised_port(draft: Draft, value: Float, name: str, quantised: str, target
     """Return a port that quantises a float input on the host to ONNX tensor ``quantised``. ``value`` is the input
     itself, or what Transposes make of it, by the ``name`` of its tensor: the port stores it in their order."""
     layout = TensorLayout(value.shape, _perm(draft, name, value.shape))
+    if name in draft.states:
+        layout = layout_of(value.shape, draft.states[name].axis)
     axes = tuple(range(len(value.shape)))
     while (node := draft.source.producers.get(name)) is not None:
         step = transposed_axes(node, len(axes))

@@ -34,8 +34,9 @@ def load(
     _name_nodes(proto)
     _merge_quantisers(proto)
     narrow_lookups(proto)
+    labels = {(value.name, axis): label_of(value, axis) for value in inputs_of(proto) for axis in open_axes(value)}
     signatures = _fix_inputs(proto, where, batch, sizes or {})
-    return OnnxSource(name or where, proto, _constants(proto, where), signatures)
+    return OnnxSource(name or where, proto, _constants(proto, where), signatures, labels)
 
 
 def read_model(path: Path) -> onnx.ModelProto:

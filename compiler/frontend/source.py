@@ -49,6 +49,7 @@ class OnnxSource:
     model: onnx.ModelProto
     constants: dict[str, npt.NDArray]
     signatures: dict[str, Signature] = field(default_factory=dict)  #: of tensors that sub-models may begin with
+    labels: dict[tuple[str, int], str] = field(default_factory=dict)  #: of dimensions that were dynamic: input, axis
     producers: dict[str, onnx.NodeProto] = field(default_factory=dict)
     consumers: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
 

@@ -1,12 +1,24 @@
 """The compiler's intermediate representation: a graph of quantised tensors, and the operators the accelerator runs."""
 
-from compiler.ir.graph import CompileError, GoldenRule, Graph, Operation, Port, Requantisation, Tensor, TensorValue
+from compiler.ir.graph import (
+    CompileError,
+    GoldenRule,
+    Graph,
+    Number,
+    Operation,
+    Port,
+    Requantisation,
+    Tensor,
+    TensorValue,
+)
 from compiler.ir.moves import Concat, Host, Pad, Permute, Repeat, Reshape, Shuffle, Slice
 from compiler.ir.products import Blend, Conv, Pool, Product, spanned
+from compiler.ir.steps import Append, Load, Lookup
 from compiler.ir.vector import BINARY, Eltwise, LayerNorm, RmsNorm, Slope, Softmax, Table
 
 __all__ = [
     "BINARY",
+    "Append",
     "Blend",
     "CompileError",
     "Concat",
@@ -16,6 +28,9 @@ __all__ = [
     "Graph",
     "Host",
     "LayerNorm",
+    "Load",
+    "Lookup",
+    "Number",
     "Operation",
     "Pad",
     "Permute",

@@ -193,15 +193,25 @@ class Port:
     quantise: bool
 
 
+@dataclass(frozen=True)
+class Number:
+    """A whole number that each inference gives: ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+
 @dataclass
 class Graph:
-    """A model: ``ops`` in a topological order, ``tensors`` by name."""
+    """A model: ``ops`` in a topological order, ``tensors`` by name. ``numbers``: those tensors that are numbers which
+    jobs get as parameters. One that is no input says how many rows of a state are filled."""
 
     name: str
     tensors: dict[str, Tensor] = field(default_factory=dict)
     ops: list[Operation] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
+    numbers: dict[str, Number] = field(default_factory=dict)
     source: Any = field(default=None, repr=False, compare=False)  #: the ONNX model, for ``compiler.golden``
 
     def producer(self, tensor: str) -> Operation | None:

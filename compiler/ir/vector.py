@@ -118,7 +118,8 @@ class Slope(Operation):
 class Softmax(Operation):
     """Softmax over the last axis. With ``d = max - x`` and ``sums``, ``values`` (int32 tables of 256):
     ``y = clip(rint(float32(values[d]) * f) + zero_point, lo, hi)`` with
-    ``f = row_factor(sum of sums[d], False, exponent)`` (see :mod:`hw.contract.row_function`)."""
+    ``f = row_factor(sum of sums[d], False, exponent)`` (see :mod:`hw.contract.row_function`). With a second input, a
+    number n, rows have n + 1 elements, and results behind those are the zero point."""
 
     sums: npt.NDArray[np.int32]
     values: npt.NDArray[np.int32]
@@ -126,9 +127,13 @@ class Softmax(Operation):
     zero_point: int
     lo: int
     hi: int
+    operands: ClassVar[int] = 0
     rule: ClassVar[GoldenRule] = GoldenRule.WRITTEN
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
+        if not 1 <= len(inputs) <= 2:
+            yield f"{len(inputs)} inputs"
+            return
         yield from _same_rows(inputs[0], output)
         for table in (self.sums, self.values):
             if table.shape != (256,) or table.dtype != np.int32 or (table < 0).any():
@@ -141,10 +146,17 @@ class Softmax(Operation):
 
     def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
         x = inputs[0].centred
+        filled = int(inputs[1].value.reshape(-1)[0]) + 1 if len(inputs) > 1 else x.shape[-1]
+        result = np.full(x.shape, self.zero_point, output.dtype)
+        result[..., :filled] = self._rows(x[..., :filled]).astype(output.dtype)
+        return result
+
+    def _rows(self, x: npt.NDArray) -> npt.NDArray:
+        """Return the results for rows of ``x``, which is centred."""
         place = x.max(axis=-1, keepdims=True) - x
         factor = row_factor(self.sums.astype(np.int64)[place].sum(axis=-1, keepdims=True), False, self.exponent)
         result = np.rint(self.values[place].astype(np.float32) * factor) + np.float32(self.zero_point)
-        return np.clip(result, self.lo, self.hi).astype(output.dtype)
+        return np.clip(result, self.lo, self.hi)
 
 
 @dataclass

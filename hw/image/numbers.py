@@ -14,7 +14,7 @@ class NumberProblem(ValueError):
     """Says which number is missing or out of its range."""
 
 
-@dataclass(config=pydantic.ConfigDict(extra="forbid"))
+@dataclass(config=pydantic.ConfigDict(extra="forbid"), frozen=True)
 class ParameterInfo:
     """Describes a parameter of the jobs of an image, by its place in the table: it follows from the number ``name`` of
     an inference, which is ``low`` to ``high`` in steps of ``step``, as ``(number + add) // div % mod * mul``."""

@@ -12,7 +12,7 @@ from hw.image import Image
 from sw.driver.errors import DriverError
 from sw.driver.limits import BODY
 from sw.driver.memory.allocator import Allocator, WindowPool
-from sw.driver.memory.placement import place, relocate
+from sw.driver.memory.placement import SEGMENT_ALIGN, place, relocate
 from sw.driver.models.engine_choice import check_engines, choose_engines, engines_needed
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.lv2_use import Lv2Use, lv2_use
@@ -180,6 +180,30 @@ class Device:
                 self.events.release(model.chain)
             self.scrubber.forget(model)
             model.placement.release(self.dram, self.lv2)
+
+    def new_state(self, model: LoadedModel) -> int:
+        """Return the first byte of memory for a state of ``model``, which holds zeros and is given back with the model
+        at the latest; see :meth:`LoadedModel.use_state`. Raises :class:`OutOfMemory`."""
+        with self.ownership.one_thread():
+            self.refuse_unloaded(model)
+            size = model.segments[Segment.SCRATCH][1]
+            base = self.dram.allocate(size, SEGMENT_ALIGN, f"a state of model {model.name!r}")
+            self.bus.write_mem(base, bytes(size), charge=False)
+            model.placement.dram_blocks.append(base)
+            return base
+
+    def end_state(self, model: LoadedModel, base: int) -> None:
+        """Clear the state at ``base`` and give its memory back. Raises :class:`DriverError` while an inference uses
+        it."""
+        with self.ownership.one_thread():
+            if base not in model.placement.dram_blocks or not model.loaded:
+                return
+            if model.segments[Segment.SCRATCH][0] == base:
+                self._refuse_outstanding(model)
+                model.use_state()
+            model.placement.dram_blocks.remove(base)
+            self.bus.write_mem(base, bytes(model.segments[Segment.SCRATCH][1]), charge=False)
+            self.dram.free(base)
 
     def refuse_unloaded(self, model: LoadedModel) -> None:
         """Raise :class:`DriverError` unless ``model`` is loaded on this device."""

@@ -1,4 +1,5 @@
 from . import metrics as metrics, reference as reference
+from .conversation import Conversation as Conversation
 from .device_queues import Engines as Engines, least_busy as least_busy, queue_times as queue_times
 from .fleet import (
     Fleet as Fleet,

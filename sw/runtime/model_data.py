@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.contract.bus import LINE_BYTES, HostCosts
-from hw.image import Image, ImageError, PortInfo, StepInfo, TensorInfo
+from hw.image import Image, ImageError, NumberProblem, PortInfo, StepInfo, TensorInfo, parameter_values
 from sim.host import DEFAULT_LIMITS, ContainedModels, HostLimits, HostModelError, HostStepError, HostWork, work_of
 from sw.driver import Device, LoadedModel
 
@@ -142,13 +142,31 @@ class ModelData:
         self.device, self.model = device, model
         self._tensors = {tensor.name: tensor for tensor in model.image.meta.tensors}
         self._host = HostSteps(model.image)
+        self.state: int | None = (
+            None  #: first byte of the memory that inferences find their state in, if not the model's
+        )
+        self.numbers: dict[str, int] = {}  #: of the inference whose inputs were stored
+
+    @property
+    def inputs(self) -> list[PortInfo]:
+        """Return what an inference is given."""
+        return self.model.image.meta.inputs
+
+    @property
+    def outputs(self) -> list[PortInfo]:
+        """Return what an inference gives."""
+        return self.model.image.meta.outputs
+
+    def rows(self, most: int) -> int:
+        """Return how many rows of the state an inference finds filled, ``most`` at most: what it is given is whole."""
+        return most
 
     def read_tensor(self, name: str) -> npt.NDArray:
         """Return a tensor of the last inference as it is stored, by the image's name for it."""
         return self.model.read_tensor(name)
 
     def _by_name(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
-        names = [port.name for port in self.model.image.meta.inputs]
+        names = [port.name for port in self.inputs]
         given = by_name(names, inputs)
         for name in [n for n in names if n not in given] + [n for n in given if n not in names]:
             problem = "is missing" if name in names else "does not exist"
@@ -159,15 +177,32 @@ class ModelData:
         """Convert inputs, given as for ``Session.run``, and write them to the device; raises :class:`InputError` as it
         does."""
         given = self._by_name(inputs)
-        ports = self.model.image.meta.inputs
-        stored = {port.tensor: to_tensor(port, self._tensors[port.tensor], given[port.name]) for port in ports}
+        stored = {port.tensor: to_tensor(port, self._tensors[port.tensor], given[port.name]) for port in self.inputs}
+        self.numbers = self._numbers(stored)
+        self.model.use_state(self.state)
         for name, value in stored.items():
             self.model.write_tensor(name, value)
 
+    def _numbers(self, stored: Mapping[str, npt.NDArray]) -> dict[str, int]:
+        """Return the numbers that the parameters of jobs follow from: inputs, and how many rows of a state are filled.
+        Raises :class:`InputError` for one out of its range."""
+        table, numbers = self.model.image.meta.parameters, dict[str, int]()
+        tensors = {port.name: port.tensor for port in self.inputs}
+        for info in table:
+            tensor = tensors.get(info.name)
+            numbers[info.name] = self.rows(info.high) if tensor is None else int(stored[tensor].reshape(-1)[0])
+        try:
+            parameter_values(table, numbers)
+        except NumberProblem as problem:
+            raise InputError(f"model {self.model.name!r}: {problem}") from None
+        return numbers
+
     def fetch(self) -> Arrays:
         """Return the outputs of the last inference by name."""
-        ports = self.model.image.meta.outputs
-        return {p.name: from_tensor(p, self._tensors[p.tensor], self.model.read_tensor(p.tensor)) for p in ports}
+        return {
+            port.name: from_tensor(port, self._tensors[port.tensor], self.model.read_tensor(port.tensor))
+            for port in self.outputs
+        }
 
     def host_cycles(self, step: StepInfo) -> int:
         """Return the cycles that ``step`` takes the CPU, which are 0 for one that runs on the accelerator."""

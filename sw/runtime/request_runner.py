@@ -202,7 +202,7 @@ class RequestRunner:
                 self._make_way(request)
             request.data.store(request.inputs)
             request.stored = self.device.bus.cycle
-            self.device.begin(request.model, self._rules.limit)
+            self.device.begin(request.model, self._rules.limit, request.data.numbers)
         except (DeviceFault, DeviceTimeout):  # of a job of another request, or of a dump
             self._waiting.add(request)
             raise

@@ -4,7 +4,7 @@ lies in DRAM."""
 import math
 
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
-from compiler.emission.program import JobProgram, Ring, Sem, StagingRing
+from compiler.emission.program import JobProgram, More, Ring, Sem, StagingRing
 from compiler.emission.program.copies import MAX_RUN, PIECE, Dims, merge, pieces, strided_copy, tiles
 from compiler.plan.layers import Layer, LoadLayer, MoveLayer, PadLayer, StridedCopy
 from compiler.plan.memory.tensor_view import PixelBox, TensorView, boxes
@@ -13,6 +13,7 @@ from compiler.plan.tiles import AnyTiles, MoveTiles, Uncut
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
 
+_End = tuple[TensorView, int, tuple[More, ...]]  #: of a copy: a tensor, its first byte there, and what is added to that
 _LARGEST = 8192  #: bytes of a tile: enough to hide start-up, small enough to overlap early
 
 
@@ -87,6 +88,7 @@ class _Mover:
     """Makes strided copies between dense places, tile by tile of ``size`` bytes, in one job."""
 
     def __init__(self, context: KernelContext, size: int) -> None:
+        self._more = context.more
         self.job, staging = JobProgram(context.params, context.number), context.budget.staging(0)
         self._size = size
         self._ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, context.lv1.base, size, 2)
@@ -95,23 +97,26 @@ class _Mover:
 
     def move(self, source: TensorView, target: TensorView, copy: StridedCopy) -> None:
         """Copy from ``source`` to ``target``."""
+        reads, writes = self._more("src", copy.more_start), self._more("dst", copy.more_offset)
         for src, dst, tile in tiles(merge(copy.dims), self._size):
             first = source.offset + copy.start + src
-            self._tile(source, first, target, target.offset + copy.offset + dst, tile)
+            self._tile((source, first, reads), (target, target.offset + copy.offset + dst, writes), tile)
 
-    def _tile(self, source: TensorView, src: int, target: TensorView, dst: int, tile: Dims) -> None:
+    def _tile(self, read: _End, written: _End, tile: Dims) -> None:
+        (source, src, more_src), (target, dst, more_dst) = read, written
         packed, size = _packed(tile)
         reads = [(count, step, pack) for (count, step, _), pack in zip(tile, packed, strict=True)]
         writes = [(count, pack, step) for (count, _, step), pack in zip(tile, packed, strict=True)]
         fill = self._ring.fill(None)
         if source.on_chip:
-            load = self.job.emit(Op.LD1, strided_copy(src, fill.address, reads) | {"src_seg": source.segment})
+            fields = strided_copy(src, fill.address, reads) | {"src_seg": source.segment}
+            load = self.job.emit(Op.LD1, fields, more_src)
         else:
             slot, staged = self._stage.fill(None), _staged(reads)
             brought = [(count, step, at) for (count, step, _), at in zip(reads, staged, strict=True)]
             brought.sort(key=lambda dim: -dim[2])
             fields = strided_copy(src, slot.address, brought) | {"src_seg": source.segment, "dst_seg": Segment.LV2}
-            self._stage.filled_by(slot, [self.job.emit(Op.LD2, fields)])
+            self._stage.filled_by(slot, [self.job.emit(Op.LD2, fields, more_src)])
             turned = [(count, at, pack) for (count, _, pack), at in zip(reads, staged, strict=True)]
             load = self.job.emit(
                 Op.LD1, strided_copy(slot.address, fill.address, merge(turned)) | {"src_seg": Segment.LV2}
@@ -119,7 +124,8 @@ class _Mover:
             self._stage.read_by(slot, load)
         self._ring.filled_by(fill, [load])
         if target.on_chip:
-            store = self.job.emit(Op.ST1, strided_copy(fill.address, dst, writes) | {"dst_seg": target.segment})
+            fields = strided_copy(fill.address, dst, writes) | {"dst_seg": target.segment}
+            store = self.job.emit(Op.ST1, fields, more_dst)
         else:
             slot = self._spill.fill(None)
             store = self.job.emit(
@@ -127,7 +133,7 @@ class _Mover:
             )
             self._spill.filled_by(slot, [store])
             fields = strided_copy(slot.address, dst, writes) | {"src_seg": Segment.LV2, "dst_seg": target.segment}
-            self._spill.read_by(slot, self.job.emit(Op.ST2, fields))
+            self._spill.read_by(slot, self.job.emit(Op.ST2, fields, more_dst))
         self._ring.read_by(fill, store)
 
 

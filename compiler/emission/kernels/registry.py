@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from compiler.emission.program import JobProgram
 from compiler.emission.program.dependencies import Made
+from compiler.emission.program.task import More
 from compiler.ir import CompileError
 from compiler.plan.layers import HostLayer, Layer, Share
 from compiler.plan.memory.budget import Lv2Budget
@@ -30,6 +31,7 @@ from compiler.plan.memory.tensor_placement import TensorPlacement
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, Tiles, Uncut
 from hw.contract.params import SocParams
+from hw.image import ParameterInfo
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,12 @@ class KernelContext:
     def lv1(self) -> Lv1Area:
         """Return the bytes of LV1 for the layer's buffers."""
         return self.region_lv1 or Lv1Area.whole(self.params)
+
+    def more(self, field: str, given: ParameterInfo | None) -> tuple[More, ...]:
+        """Return what says that jobs add the parameter ``given``, if there is one, to ``field``."""
+        if given is None:
+            return ()
+        return (More(field, self.placement.parameters.index(given), given.value(given.high)),)
 
     def operand(self, name: str) -> TensorOperand:
         """Return the place and quantisation of a tensor."""

@@ -15,14 +15,14 @@ import numpy as np
 
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.kernels.vector_job import RowJob, in_words
-from compiler.emission.program import JobProgram, Sem, Task
+from compiler.emission.program import JobProgram, More, Ring, Sem, Task
 from compiler.ir import CompileError
 from compiler.plan.layers import Layer, NormLayer, SoftmaxLayer, own_rows, params_bytes, vec_params
 from compiler.plan.layers.square_parts import PARTS_SUM
 from compiler.plan.memory.operand import TensorOperand
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiles import RowTiles
-from hw.contract.isa import WIDE_BYTES, WIDE_TABLE_BYTES, VecOp
+from hw.contract.isa import WIDE_BYTES, WIDE_TABLE_BYTES, Op, VecOp
 from hw.contract.params import SocParams
 
 _MOST_ROWS = (1 << 12) - 1  #: of an instruction of the vector unit
@@ -64,6 +64,12 @@ class RowKernel(Kernel[RowTiles]):
     def vecs(self, layer: Any, build: RowJob, of: RowOperands, tile: "RowTile") -> tuple[list[Task], list[Task]]:
         """Emit the VECs of a tile; return those that read its rows, and the others."""
 
+    def store(
+        self, layer: Any, build: RowJob, y: TensorOperand, box: PixelBox, source: int, pitch: int, spill: Ring | None
+    ) -> Task:  # fmt: skip
+        """Store the rows ``box`` of ``y``, which begin every ``pitch`` bytes from LV1 address ``source`` on."""
+        return build.job.store(y.view, box, source, 0, pitch, spill, box)
+
     def job(self, layer: Any, tiles: RowTiles, context: KernelContext, engine: int) -> JobProgram | None:
         """Return the job of an engine; None if it has no share."""
         of, most, lanes = RowOperands.of(layer, context), tiles.rows, context.params.vec_lanes
@@ -82,7 +88,7 @@ class RowKernel(Kernel[RowTiles]):
             readers, others = self.vecs(layer, build, of, tile)
             ring.read_by(fill, *readers)
             out.filled_by(made, [*readers, *others])
-            out.read_by(made, build.job.store(y.view, box, made.address, 0, pitch, spill, box))
+            out.read_by(made, self.store(layer, build, y, box, made.address, pitch, spill))
         return build.finished()
 
 
@@ -130,13 +136,33 @@ class SoftmaxKernel(RowKernel):
         sums = maxima + tile.records
         rows = {"a_signed": int(of.x.signed), "a": tile.source, "n1": tile.count, "a_s1": pitch}
         window = {"across": 1, "tail": of.length % lanes, "k0": vectors, "a_k0": lanes, "d_s1": lanes}
-        largest = build.vec("plain", {"op": VecOp.MAX, **rows, **window, "d": maxima})
+        more = tuple[More, ...]()
+        if layer.filled:
+            window |= {"tail": 0, "k0": 1}
+            more = (*build.more("k0", layer.filled.vectors), *build.more("tail", layer.filled.last))
+        largest = build.vec("plain", {"op": VecOp.MAX, **rows, **window, "d": maxima}, more=more)
         record = {"op": VecOp.LOOKUP, "b_en": 1, "row": 1, "b_s1": lanes}
         sum_fields = {**rows, **window, **record, "b": maxima, "d": sums, "t": build.at["sums"]}
-        summed = build.vec("sum", sum_fields, after=largest)
+        summed = build.vec("sum", sum_fields, after=largest, more=more)
         each = {"n0": vectors, "a_s0": lanes, "d": tile.target, "d_s1": pitch, "d_s0": lanes}
         value = build.vec("value", {**rows, **record, **each, "b": sums, "t": build.at["values"]}, after=summed)
         return [largest, summed, value], []
+
+    def store(
+        self, layer: SoftmaxLayer, build: RowJob, y: TensorOperand, box: PixelBox, source: int, pitch: int,
+        spill: Ring | None,
+    ) -> Task:  # fmt: skip
+        """Store rows; where an inference says how long they are, zeros behind their ends."""
+        if layer.filled is None:
+            return super().store(layer, build, y, box, source, pitch, spill)
+        if not y.view.on_chip:
+            raise CompileError(f"operator {layer.name!r}: its rows do not fit in LV2: choose a larger lv2_limit")
+        fields = {
+            "src": source, "dst": y.view.address(box.n, box.y, box.x, box.c), "dst_seg": y.view.segment,
+            "len": box.channels, "hi": 0, "fill": y.zero_byte, "hi1": 1,
+            "n0": box.cols, "hi0": box.cols, "src_s0": pitch, "dst_s0": y.view.strides[2],
+        }  # fmt: skip
+        return build.job.emit(Op.ST1, fields, build.more("hi", layer.filled.end))
 
 
 @kernel

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from compiler.emission.kernels.registry import KernelContext
-from compiler.emission.program import JobProgram, Ring, Sem, StagingRing, Task
+from compiler.emission.program import JobProgram, More, Ring, Sem, StagingRing, Task
 from compiler.ir import CompileError, Requantisation
 from compiler.plan.layers import sum_params_bytes, uniform_params
 from compiler.plan.memory.operand import Lv1Area, TensorOperand
@@ -23,6 +23,7 @@ class BufferedJob:
     def __init__(self, context: KernelContext, engine: int) -> None:
         self.params, self.staging = context.params, context.budget.staging(engine)
         self.job = JobProgram(context.params, context.number, engine, context.own_loads)
+        self.more = context.more
         self._lv1 = context.lv1
         self._at, self._stage_at = context.lv1.base, self.staging.base
         self.at: dict[str, int] = {}  #: by name the LV1 addresses of what VEC instructions read from the start
@@ -68,9 +69,12 @@ class BufferedJob:
         loads = self.job.load_window(self.job.keep(data), self._held.address, len(data))
         self._ring.filled_by(self._held, [*ahead, *loads])
 
-    def vec(self, block: str, fields: Mapping[str, int], after: Task | None = None) -> Task:
-        """Emit a VEC with the parameter block of that name; ``after``: the one before, of which it reads the result."""
-        task = self.job.emit(Op.VEC, {**fields, "p": self.at[block]})
+    def vec(
+        self, block: str, fields: Mapping[str, int], after: Task | None = None, more: tuple[More, ...] = ()
+    ) -> Task:
+        """Emit a VEC with the parameter block of that name; ``after``: the one before, of which it reads the result;
+        ``more``: see :meth:`JobProgram.emit`."""
+        task = self.job.emit(Op.VEC, {**fields, "p": self.at[block]}, more)
         self._ring.read_by(self._held, task)
         if after is not None:
             after.signals.add(Sem.OWN_READY)
@@ -98,9 +102,11 @@ class VectorJob(BufferedJob):
         self.at["result"] = self._at
         self.hold(block, loads)
 
-    def vec(self, block: str, fields: Mapping[str, int], after: Task | None = None) -> Task:
+    def vec(
+        self, block: str, fields: Mapping[str, int], after: Task | None = None, more: tuple[More, ...] = ()
+    ) -> Task:
         """Emit a VEC whose results pass through the table, if there is one."""
-        return super().vec(block, {**fields, **self._table}, after)
+        return super().vec(block, {**fields, **self._table}, after, more)
 
 
 class RowJob(BufferedJob):

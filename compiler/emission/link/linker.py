@@ -72,7 +72,7 @@ def link(
         model=graph.name,
         params=params.to_dict(),
         segment_sizes=sizes,
-        tensors=tensor_table(placement),
+        tensors=tensor_table(graph, placement),
         inputs=port_table(graph.inputs),
         outputs=port_table(graph.outputs),
         layers=layer_table(graph, steps, objects, params),
@@ -83,6 +83,7 @@ def link(
         overlaid=not budget.placed,
         weights_only=weights_only(jobs, places, sizes[7]) if windows_of_their_own(jobs, budget) else (0, 0),
         cancel_points=code.points,
+        parameters=list(placement.parameters),
         host_sizes=[len(op.model) for op in hosts],
     )
     image = Image(meta, bytes(code.data), bytes(weights.data), [op.model for op in hosts])

@@ -13,15 +13,20 @@ from hw.contract.params import SocParams
 from hw.image import JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from sim.cost import prologue_cycles
 
+_REACHED = (Segment.INPUTS, Segment.OUTPUTS, Segment.SHARED)
 
-def tensor_table(placement: TensorPlacement) -> list[TensorInfo]:
+
+def tensor_table(graph: ir.Graph, placement: TensorPlacement) -> list[TensorInfo]:
     """Return the tensors that host and driver can reach: in DRAM, with a place of their own."""
     infos = []
+    states = {name for op in graph.ops if isinstance(op, ir.Append) for name in (op.inputs[0], op.output)}
     for name, tensor in placement.tensors.items():
         buffer = placement.by_tensor[name]
         if name in placement.exports:
             segment, offset = int(Segment.SHARED), placement.exports[name]
-        elif buffer.segment in (Segment.INPUTS, Segment.OUTPUTS, Segment.SHARED) and name not in placement.inside:
+        elif buffer.segment is not None and (
+            name in states or (buffer.segment in _REACHED and name not in placement.inside)
+        ):
             segment, offset = buffer.segment, buffer.offset
         else:
             continue

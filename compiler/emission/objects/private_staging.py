@@ -45,7 +45,7 @@ class PrivateStaging:
         if task.op in (Op.LD2, Op.ST1) and fields.get("dst_seg") == Segment.LV2:
             fields["dst_seg"], shift = self._move(fields.get("dst", 0))
             fields["dst"] = fields.get("dst", 0) + shift
-        return Insn(insn.op, fields)
+        return Insn(insn.op, fields, insn.added)
 
     def ranges(self, live: Sequence[LiveRange]) -> list[LiveRange]:
         """Return the live ranges at their places."""

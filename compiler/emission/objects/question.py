@@ -120,7 +120,7 @@ def _seen(names: dict[str, str], number: int, place: int, placement: TensorPlace
     }
     inside = {names[n]: (names[o[0]], o[1]) for n, o in placement.inside.items() if n in names}
     exports = {names[n]: at for n, at in placement.exports.items() if n in names}
-    return TensorPlacement(tensors, by_tensor, inside, {}, 0, b"", exports, Chain())
+    return TensorPlacement(tensors, by_tensor, inside, {}, 0, b"", exports, Chain(), placement.parameters)
 
 
 def _renamed(layer: Layer, names: dict[str, str]) -> Layer:

@@ -5,7 +5,7 @@ have to be changed when the linker knows better. Weights are described by pieces
 object.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compiler.emission.kernels.conv_data import ConvData, conv_data
@@ -19,7 +19,7 @@ from compiler.emission.program.address import Anchor, JobAddresses
 from compiler.emission.program.job import JobProgram, Piece
 from compiler.emission.program.job_order import check_jobs, order_of, scheduled_in
 from compiler.emission.program.schedule import TaskSchedule, schedule
-from compiler.emission.program.task import Task, release
+from compiler.emission.program.task import More, Task, release
 from compiler.emission.program.verify import verify_jobs
 from compiler.ir import CompileError
 from compiler.plan.layers.step import ModelStep
@@ -220,8 +220,10 @@ def _job(
     cancels = {point.cut: number for number, point in enumerate(points)}
     code, program, fixups = bytearray(), list[Insn](), list[Fixup]()
 
-    def add(insn: Insn) -> None:
+    def add(insn: Insn, most: Sequence[More] = ()) -> None:
         code.extend(insn.encode())
+        if most:  # it takes longest with the largest parameters
+            insn = Insn(insn.op, insn.fields | {one.field: insn[one.field] + one.most for one in most})
         masks = {name: insn.fields[name] for name in ("wait", "signal") if name in insn.fields}
         key = insn.op, *essential(insn, params), *masks.items()
         if key not in known:
@@ -232,7 +234,7 @@ def _job(
         if number in cancels:
             add(Insn(Op.CANCEL, {"point": cancels[number]} if cancels[number] else {}))
         fixups += [Fixup(len(program), name, value.anchor) for name, value in task.symbols.items()]
-        add(private.insn(task, _AT_ZERO) if private else task.insn(_AT_ZERO))
+        add(private.insn(task, _AT_ZERO) if private else task.insn(_AT_ZERO), task.more)
     streaming = (task for task in order.tasks if task.unit in (Unit.LD2, Unit.ST2))
     return JobObject(
         job.engine, job.own_loads, len(order.tasks), order.cycles,

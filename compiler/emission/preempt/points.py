@@ -89,7 +89,7 @@ class Timeline:
 
 def _dram_cycles(task: Task, params: SocParams) -> int:
     """Return the cycles of a load or store while every other engine loads."""
-    return contended_cycles(task.insn(JobAddresses()), params) if task.op in _DRAM else 0
+    return contended_cycles(task.largest(JobAddresses()), params) if task.op in _DRAM else 0
 
 
 def choose(

@@ -86,8 +86,11 @@ def source(task: Task) -> Extent | None:
 
 
 def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:
-    """Return a copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads."""
+    """Return a copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads, or if
+    parameters of its job say what it reads."""
     f = task.numbers
+    if task.more:
+        return None
     counts = [f.get(f"n{i}", 1) for i in _LOOPS]
     box = read_box(task)
     if math.prod(counts) > most or box.shape != (*counts, f.get("len", 1)):

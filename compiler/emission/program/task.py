@@ -7,20 +7,32 @@ Kernels emit tasks in the order in which each unit shall execute them; the order
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 from compiler.emission.program.address import Address, JobAddresses, Symbol, offset_of
 from compiler.emission.program.semaphores import Sem
 from hw.contract.isa import UNIT_OF, Insn, Op, Unit
+from hw.contract.slots import Added
+
+
+class More(NamedTuple):
+    """Says that a job adds ``parameter`` to ``field``, ``most`` at most."""
+
+    field: str
+    parameter: int
+    most: int
 
 
 @dataclass(eq=False)
 class Task:
     """Is one instruction: its fields without semaphores, the semaphores it waits for and signals, the buffer of a ring
-    that it helps to fill, and those it reads."""
+    that it helps to fill, and those it reads.
+
+    Fields to which jobs add parameters hold what results at most; ``more`` says which, and how much of it is added."""
 
     op: Op
     fields: Mapping[str, Address]
+    more: tuple["More", ...] = ()
     waits: set[Sem] = field(default_factory=set)
     signals: set[Sem] = field(default_factory=set)
     fills: "BufferFill | None" = None
@@ -53,6 +65,14 @@ class Task:
 
     def insn(self, addresses: JobAddresses) -> Insn:
         """Return the instruction of a job that lies at ``addresses``."""
+        insn = self.largest(addresses)
+        if not self.more:
+            return insn
+        less = {one.field: insn[one.field] - one.most for one in self.more}
+        return Insn(self.op, insn.fields | less, tuple(Added(one.field, one.parameter) for one in self.more))
+
+    def largest(self, addresses: JobAddresses) -> Insn:
+        """Return what the instruction is with the largest parameters."""
         if self.numbers is self.fields:  # no address is symbolic
             fields = dict(self.numbers)
         else:

@@ -1,11 +1,13 @@
 """Gather, GatherND and GatherElements: elements of a tensor by constant indices, which are slices, and of a constant
 table by indices that are known at run time only, such as the embeddings of words.
 
-The latter are steps of the CPU, whose results go on in 8 bits: the accelerator's copies take addresses that stand in
-their code. The CPU has the indices anyway: they are an input of the model, or what it computes of one.
+One index that is an input of the model is a number that jobs get as a parameter: the accelerator copies that row. More
+of them are steps of the CPU, whose results go on in 8 bits: addresses of copies stand in their code. The CPU has the
+indices anyway: they are an input of the model, or what it computes of one.
 """
 
 import dataclasses
+import math
 
 import numpy as np
 import onnx
@@ -14,9 +16,12 @@ from compiler.frontend import inputs
 from compiler.frontend.draft import Draft, Value, attributes, operator
 from compiler.frontend.ops import host, move, repeats, slices
 from compiler.frontend.problems import NodeProblem, Unsupported
-from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
+from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real, TensorLayout
+from compiler.ir import Lookup, Number
 from compiler.ir.graph import EIGHT_BIT
+from hw.contract.formats import PARAMETERS
 
+_MOST_LOOKUPS = PARAMETERS // 2  #: numbers with sizes of rows; states need the other parameters
 _REASON = "looks up a constant table by indices of run time; the accelerator copies from constant addresses"
 
 
@@ -78,6 +83,29 @@ def gather_elements(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     return [found]
 
 
+def _is_number(draft: Draft, value: Float) -> bool:
+    """Return whether ``value`` is one whole number that the model is given."""
+    given = {port.tensor for port in draft.graph.inputs}
+    return math.prod(value.shape) == 1 and value.dtype in ("int32", "int64") and value.tensor in given
+
+
+def _row(draft: Draft, node: onnx.NodeProto, table: Const, number: Float, params: Quantisation) -> Quant | None:
+    """Return the row of ``table`` that ``number`` says, copied by the accelerator; None where rows lie otherwise, or
+    others take the parameters of jobs."""
+    shape, axis = table.shape, attributes(node).get("axis", 0) % len(table.shape)
+    rows, graph = shape[axis], draft.graph
+    taken = {(op.inputs[1], graph.tensors[op.output].size) for op in graph.ops if isinstance(op, Lookup)}
+    if math.prod(shape[:axis]) > 1 or len(taken | {(number.tensor, table.array.size // rows)}) > _MOST_LOOKUPS:
+        return None
+    result = (*shape[:axis], *number.shape, *shape[axis + 1 :])
+    made = draft.new_tensor(node.output[0], result, TensorLayout.plain(result), params)
+    held = draft.new_constant(node.input[0], table.array.reshape(rows, -1), params)
+    most = graph.numbers.get(number.tensor, Number(0, rows - 1)).high
+    graph.numbers[number.tensor] = Number(0, min(most, rows - 1))
+    draft.add(Lookup(node.name, [held, number.tensor], made.tensor))
+    return made
+
+
 def _looked_up(draft: Draft, node: onnx.NodeProto) -> Quant | None:
     """Return the 8-bit elements that the CPU takes of a constant table, as ``node`` says; None if its indices are
     constants. Raises :class:`Unsupported` where the table is no 8-bit constant, or where the accelerator would compute
@@ -100,5 +128,9 @@ def _looked_up(draft: Draft, node: onnx.NodeProto) -> Quant | None:
     if not isinstance(indices, Float | host.OnHost):
         raise Unsupported(f"its indices {node.input[1]!r} are computed by the accelerator; it computes no indices")
     scale, zero = inputs.parameters(draft, node.output[0])
+    if node.op_type == "Gather" and isinstance(indices, Float) and _is_number(draft, indices):
+        params = Quantisation(np.float32(scale), zero, table.array.dtype.name)
+        if (row := _row(draft, node, table, indices, params)) is not None:
+            return row
     found = host.pending(draft, node, str(NodeProblem(node.name, node.op_type, _REASON)))
     return found.emit(draft, Quantisation(np.float32(scale), zero, table.array.dtype.name), node.output[0])

@@ -219,7 +219,6 @@ def requantised(draft: Draft, tensor: str, source: Quantisation, target: Quantis
     return name
 
 
-@operator("Concat")
 def concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Concatenation of quantised tensors and constants; 8-bit ones must be stored alike."""
     values = [draft.value(name) for name in node.input]

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from compiler.ir import Conv, Eltwise, Graph, Host, Operation, Requantisation, spanned
 from hw.contract.isa import VecOp
+from hw.image import ParameterInfo
 
 
 @dataclass(eq=False)
@@ -39,6 +40,11 @@ class Layer:
     def replaceable(self) -> list[str]:
         """Return the operands whose place the result may take if they die here: every byte is read once, just before
         the result at its place is written."""
+        return []
+
+    @property
+    def numbers(self) -> list[ParameterInfo]:
+        """Return the parameters that its jobs need, which follow from numbers of the inference."""
         return []
 
     def macs(self, graph: Graph) -> int:
@@ -194,6 +200,16 @@ class ProductLayer(Layer):
         return y.size * (a[3] // self.all_heads if self.joined[0] else a[3])
 
 
+@dataclass(frozen=True)
+class FilledRow:
+    """How many elements of a row there are: ``vectors`` of lanes but one, elements of the ``last`` vector (0: all), and
+    the ``end`` of all."""
+
+    vectors: ParameterInfo
+    last: ParameterInfo
+    end: ParameterInfo
+
+
 @dataclass(eq=False)
 class SoftmaxLayer(Layer):
     """Softmax of rows, see :class:`compiler.ir.Softmax`."""
@@ -204,11 +220,17 @@ class SoftmaxLayer(Layer):
     zero_point: int
     lo: int
     hi: int
+    filled: FilledRow | None = None  #: the elements of a row, if an inference says how many there are
 
     @property
     def replaceable(self) -> list[str]:
         """Return the scores."""
         return self.inputs
+
+    @property
+    def numbers(self) -> list[ParameterInfo]:
+        """Return the parameters of the elements of a row."""
+        return [self.filled.vectors, self.filled.last, self.filled.end] if self.filled else []
 
 
 @dataclass(eq=False)
@@ -235,12 +257,15 @@ class PadLayer(Layer):
 @dataclass
 class StridedCopy:
     """A strided copy from dense tensor ``src``: loops of (count, source stride, destination stride), outermost first,
-    from byte ``start`` of the source to byte ``offset`` of the destination."""
+    from byte ``start`` of the source to byte ``offset`` of the destination; bytes that follow from a number of the
+    inference come on top."""
 
     src: str
     offset: int
     dims: list[tuple[int, int, int]]
     start: int = 0
+    more_start: ParameterInfo | None = None
+    more_offset: ParameterInfo | None = None
 
 
 @dataclass(eq=False)
@@ -249,6 +274,11 @@ class MoveLayer(Layer):
 
     copies: list[StridedCopy] = field(default_factory=list)
     strided: ClassVar[bool] = False
+
+    @property
+    def numbers(self) -> list[ParameterInfo]:
+        """Return the parameters of its copies."""
+        return [one for copy in self.copies for one in (copy.more_start, copy.more_offset) if one]
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from compiler.plan.layers.layer import (
     ChannelTile,
     ConvLayer,
     EltwiseLayer,
+    FilledRow,
     HostLayer,
     Layer,
+    LoadLayer,
     MoveLayer,
     NormLayer,
     OutputArea,
@@ -26,6 +29,7 @@ from compiler.plan.layers.layer import (
 from compiler.plan.layers.square_parts import square_parts
 from hw.contract.isa import RECORD_BYTES, VecOp
 from hw.contract.params import SocParams
+from hw.image import ParameterInfo
 
 Lowering = Callable[[ir.Graph, Any, SocParams], list[Layer]]
 
@@ -165,11 +169,47 @@ def _product(graph: ir.Graph, op: ir.Product, params: SocParams) -> list[Layer]:
 @lowers(ir.Softmax)
 def _softmax(graph: ir.Graph, op: ir.Softmax, params: SocParams) -> list[Layer]:
     _check_records(op, params)
+    filled = None
+    if len(op.inputs) > 1:
+        count = partial(_parameter, graph, op.inputs[1])
+        filled = FilledRow(
+            count(div=params.vec_lanes), count(add=1, mod=params.vec_lanes), count(add=1)
+        )  # fmt: skip
     return [
         SoftmaxLayer(
-            op, op.inputs, op.output, "softmax", op.sums, op.values, op.exponent, op.zero_point, op.lo, op.hi
+            op, op.inputs[:1], op.output, "softmax", op.sums, op.values, op.exponent, op.zero_point, op.lo, op.hi,
+            filled,
         )
     ]  # fmt: skip
+
+
+def _parameter(graph: ir.Graph, number: str, **formula: int) -> ParameterInfo:
+    """Return what follows by ``formula`` from a number of the inference."""
+    limits = graph.numbers[number]
+    return ParameterInfo(number, limits.low, limits.high, **formula)
+
+
+@lowers(ir.Append)
+def _append(graph: ir.Graph, op: ir.Append, params: SocParams) -> list[Layer]:
+    """One copy, to the place that the number says; the state itself stays where it is."""
+    _, rows, number = op.inputs
+    size, count = graph.tensors[rows].size, graph.tensors[rows].shape[op.axis]
+    copy = StridedCopy(rows, 0, [(size, 1, 1)], more_offset=_parameter(graph, number, mul=size // count))
+    return [MoveLayer(op, [rows], op.output, "append", [copy])]
+
+
+@lowers(ir.Lookup)
+def _lookup(graph: ir.Graph, op: ir.Lookup, params: SocParams) -> list[Layer]:
+    table, number = op.inputs
+    size = graph.tensors[op.output].size
+    copy = StridedCopy(table, 0, [(size, 1, 1)], more_start=_parameter(graph, number, mul=size))
+    return [MoveLayer(op, [table], op.output, "lookup", [copy])]
+
+
+@lowers(ir.Load)
+def _load(graph: ir.Graph, op: ir.Load, params: SocParams) -> list[Layer]:
+    copy = StridedCopy(op.inputs[0], 0, [(graph.tensors[op.output].size, 1, 1)])
+    return [LoadLayer(op, op.inputs, op.output, "load", [copy])]
 
 
 @lowers(ir.LayerNorm)

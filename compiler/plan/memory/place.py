@@ -59,7 +59,8 @@ def place_buffers(
     unique = list(sharing.unique())
     waiting = [buffer for buffer in unique if buffer.segment is None]
     best = _best_packing(waiting, params, sharing.order, low, high)
-    scratch = FirstFit(None, DRAM_ALIGN, sharing.order.apart)
+    states = sum(_aligned(buffer.size) for buffer in unique if buffer.segment == Segment.SCRATCH)
+    scratch = FirstFit(None, DRAM_ALIGN, sharing.order.apart, states)
     places: dict[int, tuple[int, int | None]] = {}  # segment and offset by identity of the buffer
     for buffer in waiting:
         if id(buffer) in best.offsets:
@@ -68,10 +69,10 @@ def place_buffers(
             places[id(buffer)] = (Segment.SHARED, None)
         else:
             places[id(buffer)] = (Segment.SCRATCH, scratch.place(buffer.size, buffer) or 0)
-    sizes: dict[int, int] = {Segment.INPUTS: 0, Segment.OUTPUTS: 0, Segment.SHARED: 0}
+    sizes: dict[int, int] = {Segment.INPUTS: 0, Segment.OUTPUTS: 0, Segment.SCRATCH: 0, Segment.SHARED: 0}
     for buffer in unique:
         segment = places[id(buffer)][0] if id(buffer) in places else buffer.segment
-        if segment in sizes:
+        if segment in sizes and (segment != Segment.SCRATCH or id(buffer) not in places):
             places[id(buffer)] = (segment, sizes[segment])
             sizes[segment] += _aligned(buffer.size)
     constants = _constants(graph, sharing, places)
@@ -83,8 +84,9 @@ def place_buffers(
     exports = _exports(graph, sharing, by_tensor, sizes) if observe else {}
     sizes |= {Segment.SCRATCH: scratch.extent, Segment.LV2: best.extent}
     return TensorPlacement(
-        graph.tensors, by_tensor, sharing.inside, sizes, best.moved, constants, exports, sharing.order
-    )
+        graph.tensors, by_tensor, sharing.inside, sizes, best.moved, constants, exports, sharing.order,
+        sharing.parameters,
+    )  # fmt: skip
 
 
 def buffer_at(buffer: SharedBuffer, segment: int | None, offset: int | None, *, padded: bool) -> TensorBuffer:

@@ -61,5 +61,5 @@ def place_planned(
             blob[offset : offset + len(raw)] = raw
     return budget, TensorPlacement(
         graph.tensors, by_tensor, sharing.inside, dict(memory.sizes), 0, bytes(blob), dict(memory.exports),
-        sharing.order,
+        sharing.order, sharing.parameters,
     )  # fmt: skip

@@ -15,8 +15,10 @@ from compiler.plan.layers.origin import Origin, origin
 from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.memory.pixel_pitch import padded_pitches
 from compiler.plan.regions.layer_order import Chain, LayerOrder
+from hw.contract.formats import PARAMETERS
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
+from hw.image import ParameterInfo
 
 
 @dataclass(eq=False)
@@ -57,6 +59,18 @@ class BufferSharing:
             self._compute_in_place()
         self._pad_pixels(params)
 
+    @property
+    def parameters(self) -> tuple[ParameterInfo, ...]:
+        """Return the parameters of the jobs, by their places. Raises :class:`CompileError` if there are too many."""
+        found = tuple(dict.fromkeys(one for layer in self._layers for one in layer.numbers))
+        if len(found) > PARAMETERS:
+            numbers = ", ".join(sorted({repr(one.name) for one in found}))
+            raise ir.CompileError(
+                f"model {self._graph.name!r}: {len(found)} quantities follow from numbers of the inference "
+                f"({numbers}); jobs carry {PARAMETERS}: give states of equal rows one length, and look-ups equal rows"
+            )
+        return found
+
     def unique(self) -> Iterable[SharedBuffer]:
         """Return the buffers that need an address, in order of their first tensor."""
         placed = {id(b): b for b in self.buffers.values() if b.size and b.end >= 0}
@@ -71,6 +85,7 @@ class BufferSharing:
         by_tensor = {}
         for name, tensor in self._graph.tensors.items():
             buffer = made.setdefault(self.roots[name], SharedBuffer(tensor.size, len(self._steps), -1))
+            buffer.size = max(buffer.size, tensor.size)  # a state has room for a row more than it is given
             by_tensor[name] = buffer
             if tensor.data is not None:
                 buffer.segment = Segment.WEIGHTS
@@ -94,6 +109,9 @@ class BufferSharing:
             self.buffers[port.tensor].segment = Segment.OUTPUTS
         for port in self._graph.inputs:
             self.buffers[port.tensor].segment = Segment.INPUTS
+        for op in self._graph.ops:
+            if isinstance(op, ir.Append):
+                self.buffers[op.output].segment = Segment.SCRATCH
 
     def _slice_in_place(self) -> None:
         """Whoever reads a slice reads the bytes that it was taken from, if it can do with gaps."""

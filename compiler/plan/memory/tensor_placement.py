@@ -12,6 +12,7 @@ from compiler.plan.layers.origin import Origin
 from compiler.plan.memory.tensor_view import TensorView
 from compiler.plan.regions.layer_order import LayerOrder
 from hw.contract.isa import Segment
+from hw.image import ParameterInfo
 
 DRAM_ALIGN = 64  #: bytes: where tensors and weights in DRAM begin
 
@@ -41,6 +42,7 @@ class TensorPlacement:
     constants: bytes  #: constant tensors, the start of the weight segment
     exports: Mapping[str, int]  #: tensor → offset in segment 5 of an observer's copy
     order: LayerOrder
+    parameters: tuple[ParameterInfo, ...] = ()  #: of the jobs, by their places
 
     def view(self, name: str) -> TensorView:
         """Return how to reach the elements of a tensor."""

@@ -51,6 +51,7 @@ class LoadedModel:
         self.users: list[str] = []  #: requests that have not ended, which it may not vanish under
         self.loaded = True  #: its memory is its own: False once it was unloaded
         self._bus = bus
+        self._scratch = placement.segments[Segment.SCRATCH][0]
 
     @property
     def segments(self) -> list[tuple[int, int]]:
@@ -111,6 +112,12 @@ class LoadedModel:
         bases = (second if self.image.meta.overlaid else first, second)
         for i, base in zip(LV2_SEGMENTS, bases, strict=True):
             self.segments[i] = (base, self.segments[i][1])
+
+    def use_state(self, base: int | None = None) -> None:
+        """Have the next inference find its state, and leave its spills, in segment 4 at ``base``, by default where the
+        model was loaded. Only while no job of the model is queued or suspended."""
+        scratch = int(Segment.SCRATCH)
+        self.segments[scratch] = (self._scratch if base is None else base, self.segments[scratch][1])
 
     @property
     def name(self) -> str:

@@ -1,0 +1,79 @@
+"""Operators of models that keep a state from one inference to the next, and of numbers that each inference gives.
+
+A number is a tensor of one int64, listed in ``Graph.numbers``: no layer reads it from memory, but jobs get it as a
+parameter. A state has a fixed number of rows, of which an inference finds as many filled as a number says, and fills
+one more.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.ir.graph import GoldenRule, Operation, Tensor, TensorValue
+
+
+@dataclass
+class Append(Operation):
+    """The state ``inputs[0]`` with the rows ``inputs[1]`` at the place along physical ``axis`` that the number
+    ``inputs[2]`` says: its result is the same bytes, with room for as many rows more. What lies behind them stays."""
+
+    axis: int
+    operands: ClassVar[int] = 3
+    rule: ClassVar[GoldenRule] = GoldenRule.EXACT
+    renames: ClassVar[bool] = True
+
+    def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
+        before, rows, number = inputs
+        wanted = list(before.shape)
+        wanted[self.axis] += rows.shape[self.axis]
+        if tuple(wanted) != output.shape or max(before.shape[: self.axis], default=1) > 1:
+            yield f"{rows.shape} behind {before.shape} along axis {self.axis} is not {output.shape}"
+        for tensor in (before, rows):
+            if (tensor.dtype, tensor.scale, tensor.zero_point) != (output.dtype, output.scale, output.zero_point):
+                yield f"input {tensor.name!r} is not quantised like the output"
+        if number.size != np.dtype(number.dtype).itemsize:
+            yield f"number {number.name!r} has shape {number.shape}"
+
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
+        before, rows, number = inputs
+        state = np.concatenate([before.shaped, np.zeros_like(rows.shaped)], self.axis)
+        first = int(number.value.reshape(-1)[0])
+        place = (slice(None),) * self.axis + (slice(first, first + rows.tensor.shape[self.axis]),)
+        state[place] = rows.shaped
+        return state
+
+
+@dataclass
+class Load(Operation):
+    """The same bytes, brought on chip before anything reads them."""
+
+    rule: ClassVar[GoldenRule] = GoldenRule.EXACT
+
+    def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
+        if inputs[0].shape != output.shape:
+            yield f"{inputs[0].shape} is not {output.shape}"
+
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
+        return inputs[0].value
+
+
+@dataclass
+class Lookup(Operation):
+    """The row of the constant table ``inputs[0]`` that the number ``inputs[1]`` says."""
+
+    operands: ClassVar[int] = 2
+    rule: ClassVar[GoldenRule] = GoldenRule.EXACT
+
+    def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
+        table, number = inputs
+        if table.data is None or table.size != table.shape[0] * output.size:
+            yield f"a row of {table.shape} is not {output.shape}, or the table is no constant"
+        if number.size != np.dtype(number.dtype).itemsize:
+            yield f"number {number.name!r} has shape {number.shape}"
+
+    def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
+        table, number = inputs
+        return table.shaped[int(number.value.reshape(-1)[0])]

@@ -1,0 +1,97 @@
+"""A model that goes on where its last inference ended: what it keeps stays in device memory, as long as it is used."""
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.contract.isa import Segment
+from hw.image import PortInfo
+from sw.driver import Device, DriverError, LoadedModel
+from sw.runtime.model_data import Arrays, InputError
+from sw.runtime.session import Session
+from sw.runtime.stats import RunStats
+
+_POSITION = "position"  #: in the name of an input: it is given how many inferences came before
+
+
+class Conversation(Session):
+    """Runs inferences of one model, a *step* each, that share a state: keys and values of all tokens so far, say. It
+    has memory of its own in the device, which :meth:`close` clears and gives back. ``filled``: steps so far.
+
+    Several conversations of one model may take turns, step by step. Raises :class:`InputError` for a model without a
+    state, :class:`DriverError` if DRAM is full.
+    """
+
+    def __init__(self, device: Device, model: LoadedModel) -> None:
+        super().__init__(device, model)
+        meta = model.image.meta
+        held = {tensor.name for tensor in meta.tensors if tensor.segment == Segment.SCRATCH}
+        lengths = [info.high for info in meta.parameters if info.name not in {port.name for port in meta.inputs}]
+        if not held or not lengths:
+            raise InputError(
+                f"model {model.name!r} keeps nothing from one inference to the next: it has no input that comes back "
+                "as an output with one row more"
+            )
+        self._inputs = [port for port in meta.inputs if port.tensor not in held]
+        self._outputs = [port for port in meta.outputs if port.tensor not in held]
+        self.longest = min(lengths) + 1  #: steps that its memory holds
+        self.filled = 0
+        self.state = device.new_state(model)
+
+    @property
+    def inputs(self) -> list[PortInfo]:
+        """Return what a step is given: all inputs but the state."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> list[PortInfo]:
+        """Return what a step gives: all outputs but the state."""
+        return self._outputs
+
+    def rows(self, most: int) -> int:
+        """Return how many rows of the state a step finds filled."""
+        return self.filled
+
+    def store(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> None:
+        """Convert and write the inputs of a step, as :meth:`Session.store` does."""
+        if self.filled >= self.longest:
+            raise InputError(
+                f"model {self.model.name!r}: {self.filled} steps fill its state; compile it for a longer one"
+            )
+        super().store(inputs)
+
+    def step(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> tuple[Arrays, RunStats]:
+        """Run one step, and keep what it adds to the state.
+
+        ``inputs``: arrays by name, or an array for the first input; a whole number where one is wanted. The position,
+        an input of one number with that word in its name, is known if it is not given. Returns outputs by name and the
+        statistics; raises what :meth:`Session.run` does, and the state is then what it was."""
+        if self.state is None:
+            raise DriverError(f"a conversation of model {self.model.name!r} was closed")
+        result = self.run(dict(self._given(inputs)))
+        self.filled += 1
+        return result
+
+    def _given(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> Iterator[tuple[str, npt.ArrayLike]]:
+        given = dict(inputs) if isinstance(inputs, Mapping) else {self._inputs[0].name: inputs}
+        for port in self._inputs:
+            single = np.prod(port.shape) == 1
+            if port.name not in given and single and _POSITION in port.name:
+                given[port.name] = self.filled
+            if port.name in given and single and np.ndim(given[port.name]) == 0:
+                given[port.name] = np.full(port.shape, given[port.name], port.dtype)
+        yield from given.items()
+
+    def close(self) -> None:
+        """Clear the state and give its memory back. To close it again does nothing."""
+        if self.state is not None:
+            self.device.end_state(self.model, self.state)
+            self.state = None
+
+    def __enter__(self) -> "Conversation":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
