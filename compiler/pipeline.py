@@ -35,6 +35,7 @@ from compiler.plan.options import RUN, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import VERSION, MemoryPlan, Plan
 from compiler.plan.plan_error import PlanError
+from compiler.plan.regions.late_loads import late_loads
 from compiler.plan.regions.region_beam import QUICK, WIDE
 from compiler.plan.regions.regions import Orders, Study
 from compiler.plan.split.choose import cuts_that_pay
@@ -128,7 +129,7 @@ def planned(plan: Plan, model: LoweredModel, desk: Desk) -> PlannedLength:
     :class:`compiler.ir.CompileError`."""
     study, orders, _ = searched(plan, model)
     full = settle(plan, model, desk, study, orders)
-    _, placement = placed(model, study.joined(orders), full.memory)
+    _, placement = placed(model, late_loads(model.graph, study.joined(orders)), full.memory)
     return PlannedLength(model, full, placement)
 
 
@@ -181,7 +182,7 @@ def _settled(
 ) -> tuple[Plan, float]:  # fmt: skip
     """Return likewise the plan, and the cycles of an inference as its jobs are scheduled."""
     while True:
-        steps = study.joined(orders) if study else given_steps(model, plan)
+        steps = late_loads(model.graph, study.joined(orders)) if study else given_steps(model, plan)
         verify_layers(model.graph, flattened(steps))
         budget, placement = placed(model, steps, plan.memory)
         objects, refused = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))

@@ -60,7 +60,7 @@ def run_op(op: Operation, graph: Graph, values: Values) -> dict[str, npt.NDArray
     if isinstance(op, Host):
         return run_host(op.model, {name: values[name] for name in op.inputs})
     inputs = [TensorValue(graph.tensors[name], value_of(graph, values, name)) for name in op.inputs]
-    return {op.output: op.compute(inputs, graph.tensors[op.output])}
+    return dict.fromkeys(op.results, op.compute(inputs, graph.tensors[op.output]))
 
 
 def value_of(graph: Graph, values: Values, name: str) -> npt.NDArray:

@@ -7,7 +7,7 @@ and gives them the weight 0, with which values that are not there count for noth
 import enum
 from dataclasses import dataclass
 
-from compiler.ir import Append, CompileError, Eltwise, Graph, Load, Operation, Product, Repeat, Reshape, Softmax, Table
+from compiler.ir import Append, CompileError, Eltwise, Graph, Operation, Product, Repeat, Reshape, Softmax, Table
 
 
 class _Unfilled(enum.Enum):
@@ -52,7 +52,7 @@ def _result(graph: Graph, op: Operation, read: dict[str, _Rows]) -> _Rows | None
         if first and first.what is _Unfilled.WEIGHTS and other and not op.transposed and other.what is _Unfilled.ROWS:
             return None
     elif first and not any(others):
-        if isinstance(op, Load | Reshape) or (isinstance(op, Repeat) and _keeps_rows(op)):
+        if isinstance(op, Reshape) or (isinstance(op, Repeat) and _keeps_rows(op)):
             return first
         if first.what is _Unfilled.COLUMNS and isinstance(op, Softmax):
             return _Rows(first.number, _Unfilled.WEIGHTS)

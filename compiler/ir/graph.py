@@ -152,6 +152,11 @@ class Operation:
         """Return the tensors it computes."""
         return [self.output]
 
+    @property
+    def places(self) -> dict[str, str]:
+        """Return the results that take the bytes of an input, which it changes, and that input."""
+        return {}
+
     def problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
         """Yield what is wrong with its parameters, or with the number and shapes of its tensors."""
         if self.operands and len(inputs) != self.operands:
@@ -228,6 +233,14 @@ class Graph:
             if op.renames:
                 roots[op.output] = roots[op.inputs[0]]
         return roots
+
+    def homes(self) -> dict[str, str]:
+        """Return tensor by tensor the one whose bytes it has: :meth:`roots`, and what is changed in place."""
+        homes = {name: name for name in self.tensors}
+        for op in self.ops:
+            changed = {op.output: op.inputs[0]} if op.renames else op.places
+            homes |= {name: homes[before] for name, before in changed.items()}
+        return homes
 
     def dataflow(self) -> nx.DiGraph:
         """Return the operators as nodes (by name, attribute ``op``), an edge for each tensor (attribute ``tensor``)."""

@@ -17,28 +17,41 @@ from compiler.ir.graph import GoldenRule, Operation, Tensor, TensorValue
 
 @dataclass
 class Append(Operation):
-    """The state ``inputs[0]`` with the rows ``inputs[1]`` at the place along physical ``axis`` that the number
-    ``inputs[2]`` says: its result is the same bytes, with room for as many rows more. What lies behind them stays."""
+    """``inputs[0]`` with the rows ``inputs[1]`` at the place along physical ``axis`` that the number ``inputs[2]``
+    says; ``inputs[3]`` is equal to the first, and gets the rows, too. It is done in place: the result takes the bytes
+    of the first input, ``kept`` those of the fourth, with room for as many rows more. What lies behind them stays."""
 
     axis: int
-    operands: ClassVar[int] = 3
+    kept: str
+    operands: ClassVar[int] = 4
     rule: ClassVar[GoldenRule] = GoldenRule.EXACT
-    renames: ClassVar[bool] = True
+
+    @property
+    def results(self) -> list[str]:
+        """Return both results."""
+        return [self.output, self.kept]
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Return whose bytes the results take."""
+        return {self.output: self.inputs[0], self.kept: self.inputs[3]}
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
-        before, rows, number = inputs
+        before, rows, number, state = inputs
         wanted = list(before.shape)
         wanted[self.axis] += rows.shape[self.axis]
         if tuple(wanted) != output.shape or max(before.shape[: self.axis], default=1) > 1:
             yield f"{rows.shape} behind {before.shape} along axis {self.axis} is not {output.shape}"
-        for tensor in (before, rows):
+        for tensor in (before, rows, state):
             if (tensor.dtype, tensor.scale, tensor.zero_point) != (output.dtype, output.scale, output.zero_point):
                 yield f"input {tensor.name!r} is not quantised like the output"
+        if before.shape != state.shape:
+            yield f"{state.shape} is not {before.shape}"
         if number.size != np.dtype(number.dtype).itemsize:
             yield f"number {number.name!r} has shape {number.shape}"
 
     def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
-        before, rows, number = inputs
+        before, rows, number = inputs[:3]
         state = np.concatenate([before.shaped, np.zeros_like(rows.shaped)], self.axis)
         first = int(number.value.reshape(-1)[0])
         place = (slice(None),) * self.axis + (slice(first, first + rows.tensor.shape[self.axis]),)

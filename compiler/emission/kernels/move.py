@@ -17,6 +17,9 @@ _End = tuple[TensorView, int, tuple[More, ...]]  #: of a copy: a tensor, its fir
 _LARGEST = 8192  #: bytes of a tile: enough to hide start-up, small enough to overlap early
 
 
+_WINDOW_PARTS = 8  #: of all windows, which one window of a state takes at most
+
+
 @kernel
 class LoadKernel(Kernel[Uncut]):
     """Loads without a detour; where the result has found no room in LV2, it is moved as other layers of copies are."""
@@ -25,7 +28,8 @@ class LoadKernel(Kernel[Uncut]):
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """A load to LV2."""
-        return super().match(layer, context) and context.operand(layer.output).view.on_chip
+        plain = isinstance(layer, LoadLayer) and not layer.ahead
+        return plain and context.operand(layer.output).view.on_chip
 
     def choose(self, layer: LoadLayer, context: KernelContext) -> Uncut:
         """Nothing to choose."""
@@ -41,6 +45,44 @@ class LoadKernel(Kernel[Uncut]):
         for fields in pieces(source.offset + first, target.offset + first, last - first):
             job.emit(Op.LD2, fields | {"src_seg": source.segment, "dst_seg": target.segment})
         return job if job.tasks else None
+
+
+@kernel
+class StateKernel(Kernel[MoveTiles]):
+    """Loads that prologues do: to a window of the job, from which it is copied to where it stays."""
+
+    layers = LoadLayer
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """A load ahead of its job."""
+        return isinstance(layer, LoadLayer) and layer.ahead
+
+    def choose(self, layer: LoadLayer, context: KernelContext) -> MoveTiles:
+        """Return tiles of which two fit in LV1."""
+        word = context.params.lv1_word
+        return MoveTiles(min(_LARGEST, context.lv1.size // 2) // word * word)
+
+    def emit(self, layer: LoadLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
+        """Return jobs of each engine in turn, each with as much as a window should have."""
+        size, engines = math.prod(context.operand(layer.output).view.shape), context.budget.engines
+        most = max(1, context.budget.windows // _WINDOW_PARTS // tiles.size) * tiles.size
+        part = min(most, -(-size // (engines * tiles.size)) * tiles.size)
+        found = [self._job(layer, tiles, context, first, min(part, size - first)) for first in range(0, size, part)]
+        for number, job in enumerate(found):
+            job.engine = number % engines
+        return found
+
+    def _job(self, layer: LoadLayer, tiles: MoveTiles, context: KernelContext, first: int, size: int) -> JobProgram:
+        source, target = context.placement.view(layer.inputs[0]), context.operand(layer.output).view
+        job = JobProgram(context.params, context.number, ahead=(source.segment, source.offset + first))
+        window = job.keep(bytes(size))
+        ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, context.lv1.base, tiles.size, 2)
+        for at in range(0, size, tiles.size):
+            fill, count = ring.fill(at), min(tiles.size, size - at)
+            ring.filled_by(fill, job.load_window(window + at, fill.address, count))
+            fields = strided_copy(fill.address, target.offset + first + at, [(count, 1, 1)])
+            ring.read_by(fill, job.emit(Op.ST1, fields | {"dst_seg": target.segment}))
+        return job
 
 
 class TiledMoveKernel(Kernel[MoveTiles]):
@@ -70,16 +112,15 @@ class MoveKernel(TiledMoveKernel):
         copies = _copies(layer, context)
         if not copies:
             return []
-        target = context.operand(layer.output).view
         mover = _Mover(context, tiles.size)
         for copy in copies:
-            mover.move(context.placement.view(copy.src), target, copy)
+            mover.move(context.placement.view(copy.src), context.placement.view(copy.dst or layer.output), copy)
         return [mover.job]
 
 
 def _copies(layer: MoveLayer, context: KernelContext) -> list[StridedCopy]:
     """Return the copies of inputs that are not written in place, nor read there."""
-    pairs = [(copy, copy.src, layer.output) for copy in layer.copies]
+    pairs = [(copy, copy.src, copy.dst or layer.output) for copy in layer.copies]
     within = {(inner, outer) for inner, (outer, _) in context.placement.inside.items()}
     return [copy for copy, one, other in pairs if not {(one, other), (other, one)} & within]
 

@@ -32,6 +32,7 @@ from hw.contract.params import SocParams
 
 _A, _B, _RESULT = range(3)  #: operands
 _SLOTS = 3  #: LV1 buffers of either operand
+_FEW_ROWS = 8  #: with as many, loads and results of several tiles of columns come together
 
 
 def _shape(layer: ProductLayer, context: KernelContext) -> tuple[int, int, int]:
@@ -113,12 +114,25 @@ class _Emitter:
         act, wgt = tiles.rows * tiles.depth, params.out_channels * tiles.depth
         build = self._build
         self._act1 = build.ring(Sem.ACT1_FULL, Sem.ACT1_FREE, act, _SLOTS)
-        self._wgt1 = build.ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, wgt, _SLOTS)
-        self._out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, tiles.rows * params.out_channels)
+        self._span = self._tiles_together(wgt)
+        slots = _SLOTS if self._span == 1 else 2
+        self._wgt1 = build.ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, wgt * self._span, slots)
+        self._out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, tiles.rows * params.out_channels * self._span)
         self._act_stage = build.stage(self._a, act, Sem.STAGE_FULL, Sem.STAGE_FREE)
         self._wgt_stage = build.stage(self._b, wgt, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE)
-        self._spill = build.spill(self._y, tiles.rows * params.out_channels)
+        self._spill = build.spill(self._y, tiles.rows * params.out_channels * self._span)
         self._lv0()
+
+    def _tiles_together(self, wgt: int) -> int:
+        """Return how many tiles of columns are loaded and stored together, of ``wgt`` bytes of the second operand
+        each: an instruction for each would take longer than it computes. Those that lie in DRAM come alone."""
+        params, rows = self._params, self._tiles.rows
+        if rows > _FEW_ROWS or not self._layer.transposed or not (self._b.view.on_chip and self._y.view.on_chip):
+            return 1
+        act, room = rows * self._tiles.depth, self._context.lv1.size // 2
+        room -= _SLOTS * act + 8 * params.lv1_word
+        most = min(room // (2 * (wgt + rows * params.out_channels)), params.lv0_acc_rows // 2 // rows)
+        return max(1, min(most, -(-self._shape[2] // params.out_channels)))
 
     def _lv0(self) -> None:
         params, tiles = self._params, self._tiles
@@ -135,10 +149,10 @@ class _Emitter:
         rows, _, columns = self._shape
         images = self._y.view.shape[0]
         matrices = images * (self._layer.heads if self._layer.joined[2] else 1)
-        engines = self._context.budget.engines
+        engines, span = self._context.budget.engines, self._params.out_channels * self._span
         for part in own_rows(matrices, rows, self._engine, engines, self._tiles.rows):
-            for first in range(0, columns, self._params.out_channels):
-                self._tile(part, first, min(self._params.out_channels, columns - first))
+            for first in range(0, columns, span):
+                self._tiles_of(part, first, min(span, columns - first))
         return self._build.finished()
 
     def _chunks(self) -> Iterator[_Chunk]:
@@ -146,16 +160,21 @@ class _Emitter:
         for first in range(0, whole, depth):
             yield _Chunk(first, min(depth, whole - first))
 
-    def _tile(self, part: MatrixRows, column: int, columns: int) -> None:
-        acc, macs = self._acc.fill((part, column)), list[Task]()
-        for chunk in self._chunks():
-            act, wgt = self._activations(part, chunk), self._weights(part.matrix, column, columns, chunk)
-            for task in self._macs(part.count, chunk, act.address, wgt.address, acc.address, bool(macs)):
-                macs.append(task)
-                self._act0.read_by(act, task)
-                self._wgt0.read_by(wgt, task)
+    def _tiles_of(self, part: MatrixRows, first: int, columns: int) -> None:
+        """All tiles of ``columns`` columns from ``first`` on, which leave together."""
+        acc, macs, step = self._acc.fill((part, first)), list[Task](), self._params.out_channels
+        for number, column in enumerate(range(first, first + columns, step)):
+            before = len(macs)
+            for chunk in self._chunks():
+                act = self._activations(part, chunk)
+                wgt = self._weights(part.matrix, (first, columns), column, chunk)
+                place = acc.address + number * part.count
+                for task in self._macs(part.count, chunk, act.address, wgt.address, place, len(macs) > before):
+                    macs.append(task)
+                    self._act0.read_by(act, task)
+                    self._wgt0.read_by(wgt, task)
         self._acc.filled_by(acc, macs)
-        self._drain(part, column, columns, acc)
+        self._drain(part, first, columns, acc)
 
     def _box(self, operand: int, matrix: int, row: int, rows: int, column: int, columns: int) -> PixelBox:
         """Return a part of a matrix of an operand: A, B or the result."""
@@ -185,28 +204,30 @@ class _Emitter:
 
         return self._act0.holding((part, chunk), load0)
 
-    def _weights(self, matrix: int, column: int, columns: int, chunk: _Chunk) -> BufferFill:
-        """Return the LV0 buffer with a block of B, loaded on the way if need be."""
-        key = (matrix, column, chunk)
+    def _weights(self, matrix: int, span: tuple[int, int], column: int, chunk: _Chunk) -> BufferFill:
+        """Return the LV0 buffer with the block of B for the tile at ``column``, loaded on the way if need be with all
+        of ``span``, first column and columns."""
         job, params, b = self._build.job, self._params, self._b
         lines = -(-chunk.count // params.rows) * params.rows
+        first, columns = span
+        tiles = -(-columns // params.out_channels)
 
         def load1(lv1: BufferFill) -> list[Task]:
             if self._layer.transposed:  # a row for each column of the result; beyond the last one padding
-                box = self._box(_B, matrix, column, params.out_channels, chunk.first, chunk.count)
+                box = self._box(_B, matrix, first, tiles * params.out_channels, chunk.first, chunk.count)
             else:
-                box = self._box(_B, matrix, chunk.first, lines, column, columns)
+                box = self._box(_B, matrix, chunk.first, lines, first, columns)
             pitch = lines if self._layer.transposed else params.out_channels
             return job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
 
         def load0(held: BufferFill) -> list[Task]:
-            lv1 = self._wgt1.holding(key, load1)
-            copies = self._weight_copies(lv1.address, held.address, lines)
+            lv1 = self._wgt1.holding((matrix, span, chunk), load1)
+            copies = self._weight_copies(lv1.address + (column - first) * lines, held.address, lines)
             loads = job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
             self._wgt1.read_by(lv1, *loads)
             return loads
 
-        return self._wgt0.holding(key, load0)
+        return self._wgt0.holding((matrix, column, chunk), load0)
 
     def _weight_copies(self, source: int, word: int, lines: int) -> list[Fields]:
         """Return LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""
@@ -240,12 +261,15 @@ class _Emitter:
 
     def _drain(self, part: MatrixRows, column: int, columns: int, acc: BufferFill) -> None:
         params, table = self._params, self._layer.requantise.table
-        out, groups = self._out.fill((part, column)), -(-columns // params.vec_lanes)
-        pitch = groups * params.vec_lanes
+        lanes, step = params.vec_lanes, params.out_channels
+        out, groups, tiles = self._out.fill((part, column)), -(-columns // lanes), -(-columns // step)
+        pitch = groups * lanes if tiles == 1 else tiles * step
         fields = {
-            "op": VecOp.LIN, "src_acc": 1, "a": acc.address, "a_s1": 1, "n1": part.count, "n0": groups,
-            "d": out.address, "d_s1": pitch, "d_s0": params.vec_lanes,
+            "op": VecOp.LIN, "src_acc": 1, "a": acc.address, "a_s1": 1, "n1": part.count,
+            "n0": groups if tiles == 1 else step // lanes, "d": out.address, "d_s1": pitch, "d_s0": lanes,
         }  # fmt: skip
+        if tiles > 1:
+            fields |= {"n2": tiles, "a_s2": part.count, "d_s2": step}
         if table is not None:
             fields |= {"table": 1, "t": self._build.at["table"]}
         vec = self._build.vec("result", fields)

@@ -71,9 +71,8 @@ def job_places(
         found = _in_space(jobs, placement, budget, params)
     places = []
     for job, (window, after, again) in zip(jobs, found, strict=True):
-        window_data, stream_data = (
-            weights.append(data, job.engine) for data in (job.window_data, job.stream_data)
-        )  # fmt: skip
+        stream_data = weights.append(job.stream_data, job.engine)
+        window_data = job.ahead[1] if job.ahead else weights.append(job.window_data, job.engine)
         places.append(JobPlace(JobAddresses(window, window_data, stream_data), after, again))
     return places
 
@@ -81,7 +80,9 @@ def job_places(
 def windows_of_their_own(jobs: Sequence[JobObject], budget: Lv2Budget) -> bool:
     """Return whether there is room for the weights of all jobs beside each other, so that they are still in LV2 when
     the next inference begins."""
-    return not budget.placed and sum(len(job.window_data) for job in jobs) <= budget.windows * budget.engines
+    ahead = any(job.ahead for job in jobs)
+    room = budget.windows * budget.engines
+    return not (budget.placed or ahead) and sum(len(job.window_data) for job in jobs) <= room
 
 
 def weights_only(jobs: Sequence[JobObject], places: Sequence[JobPlace], end: int) -> tuple[int, int]:

@@ -51,7 +51,7 @@ def link(
     weights = WeightSegment(placement.constants, params, budget.engines)
     places = job_places(jobs, weights, placement, budget, params)
     private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
-    code = _Code(params, budget, longest_load, private)
+    code = _Code(params, budget, longest_load, private, few_loads=bool(graph.numbers))
     waits = _waits(jobs) if budget.engines > 1 else [[] for _ in jobs]
     edges = job_edges(graph, steps, objects) if budget.placed else [[] for _ in jobs]
     for job, place, wait, after in zip(jobs, places, waits, edges, strict=True):
@@ -104,16 +104,20 @@ def _waits(jobs: Sequence[JobObject]) -> list[list[tuple[int, int]]]:
 
 
 class _Code:
-    """Code segment, job table and table of cancellation points under construction."""
+    """Code segment, job table and table of cancellation points under construction. ``few_loads``: bodies load little,
+    in long pieces: states, whose loads need not wait for many of a prologue."""
 
-    def __init__(self, params: SocParams, budget: Lv2Budget, longest_load: int, private: PrivateStaging | None) -> None:
+    def __init__(
+        self, params: SocParams, budget: Lv2Budget, longest_load: int, private: PrivateStaging | None, *,
+        few_loads: bool,
+    ) -> None:  # fmt: skip
         self.data = bytearray()
         self.jobs: list[JobInfo] = []
         self.points: list[CancelPoint] = []
         self.bodies: list[list[Insn]] = []
         self.longest_load = longest_load  #: bytes of the longest load of a prologue
         self._engines, self._limit, self._params = budget.engines, longest_load, params
-        self._private = private
+        self._private, self._few_loads = private, few_loads
         self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
         self._beside = [_ANY] * budget.engines  # bytes of prologues that may be loaded beside that body
 
@@ -124,10 +128,10 @@ class _Code:
         pc = self._append(relocated(job, addresses, first))
         size, prologue = len(job.window_data), None
         if size and not job.own_loads:  # behind the body: it is shorter than what a fetch reads ahead of an END
-            prologue = self._prologue(job, addresses, size)
+            prologue = self._prologue(job, addresses, size, job.ahead[0] if job.ahead else Segment.WEIGHTS)
         self._since_load[job.engine] += 1
         self._beside[job.engine] -= size
-        if job.loads:
+        if job.loads and not self._few_loads:
             self._since_load[job.engine] = 0
             self._beside[job.engine] = 2 * size if job.own_loads else _ANY
         points = linked_points(job, addresses, first, len(self.jobs), pc)
@@ -147,8 +151,8 @@ class _Code:
         ranges = [one.at(addresses) for one in starting]
         return self._private.ranges(ranges) if self._private else ranges
 
-    def _prologue(self, job: JobObject, addresses: JobAddresses, size: int) -> int:
-        """PC of a prologue that loads ``size`` bytes of weights, piece by piece: a load of a body waits for the one in
+    def _prologue(self, job: JobObject, addresses: JobAddresses, size: int, source: int) -> int:
+        """PC of a prologue that loads ``size`` bytes of segment ``source``, piece by piece: a load of a body waits for the one in
         progress. In one piece if no body that loads is near. A first job, whose weights come with its body, shares DRAM
         with about as many bytes of prologues; what comes behind twice as many is loaded in one piece, too, if that
         takes longer than the job: then the fetch of each load delays the next job."""
@@ -162,7 +166,7 @@ class _Code:
         for at in range(0, size, piece):
             copies = contiguous(addresses.weights + at, addresses.window + at, min(piece, size - at))
             fixed = [{name: addresses.resolve(value) for name, value in fields.items()} for fields in copies]
-            loads += [Insn(Op.LD2, f | {"src_seg": Segment.WEIGHTS, "dst_seg": Segment.WINDOWS}) for f in fixed]
+            loads += [Insn(Op.LD2, f | {"src_seg": source, "dst_seg": Segment.WINDOWS}) for f in fixed]
         return self._append(b"".join(load.encode() for load in loads))
 
     def _append(self, program: bytes) -> int:

@@ -19,7 +19,7 @@ _REACHED = (Segment.INPUTS, Segment.OUTPUTS, Segment.SHARED)
 def tensor_table(graph: ir.Graph, placement: TensorPlacement) -> list[TensorInfo]:
     """Return the tensors that host and driver can reach: in DRAM, with a place of their own."""
     infos = []
-    states = {name for op in graph.ops if isinstance(op, ir.Append) for name in (op.inputs[0], op.output)}
+    states = {name for op in graph.ops if isinstance(op, ir.Append) for name in (op.inputs[3], op.kept)}
     for name, tensor in placement.tensors.items():
         buffer = placement.by_tensor[name]
         if name in placement.exports:

@@ -132,6 +132,7 @@ def _renamed(layer: Layer, names: dict[str, str]) -> Layer:
             op = replace(added.op, name="", inputs=[], output="", nodes=[])
             changed["addition"] = replace(added, op=op, own=names[added.own], other=names[added.other])
     if isinstance(layer, MoveLayer):
-        changed["copies"] = [replace(copy, src=names[copy.src]) for copy in layer.copies]
+        copies = [replace(copy, src=names[copy.src], dst=names.get(copy.dst, "")) for copy in layer.copies]
+        changed["copies"] = copies
     inputs = [names[name] for name in layer.inputs]
     return replace(layer, op=_NOBODY, inputs=inputs, output=names[layer.output], **changed)

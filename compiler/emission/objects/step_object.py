@@ -56,7 +56,8 @@ class JobObject:
     depend on it, equal ones being one object; ``points``: with ``cut`` and ``reload`` as numbers of tasks, which leave
     CANCEL out. ``loads``: whether it loads to LV2; ``staged``: whether something passes the staging area from or to
     DRAM. ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated.
-    ``plan``: its points, and its tasks by the order in which kernels emitted them.
+    ``plan``: its points, and its tasks by the order in which kernels emitted them. ``ahead``: see
+    :class:`JobProgram`.
 
     For the linker it also has the number of its ``step``, what its weight window holds, and the weights that it
     streams."""
@@ -75,6 +76,7 @@ class JobObject:
     points: list[BodyPoint]
     starting: list[LiveBytes]
     plan: JobPlan
+    ahead: tuple[int, int] | None = None
     step: int = 0
     window_data: bytes = b""
     stream_data: bytes = b""
@@ -241,7 +243,7 @@ def _job(
         sum(insn_cycles(task.op, task.fields, params, question.context.budget.engines) for task in streaming),
         any(task.op is Op.LD2 for task in order.tasks), any(map(_passes_staging, order.tasks)),
         tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), points, starting,
-        JobPlan(job.engine, tuple(point.cut for point in points), order_of(job, order.tasks)),
+        JobPlan(job.engine, tuple(point.cut for point in points), order_of(job, order.tasks)), job.ahead,
     )  # fmt: skip
 
 

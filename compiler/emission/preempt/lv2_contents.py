@@ -182,7 +182,8 @@ class LayerLv2:
         if low >= high:
             return []
         window, weights = Symbol(Anchor.WINDOW, low), Symbol(Anchor.WEIGHTS, low)
-        return [LiveBytes(Space.LV2, Segment.WINDOWS, window, high - low, False, Segment.WEIGHTS, weights)]
+        source = job.ahead[0] if job.ahead else Segment.WEIGHTS
+        return [LiveBytes(Space.LV2, Segment.WINDOWS, window, high - low, False, source, weights)]
 
 
 def _common(a: ByteRange, b: ByteRange) -> ByteRange:

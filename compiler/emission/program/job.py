@@ -39,6 +39,9 @@ class JobProgram:
     ``window_pieces`` and ``stream_pieces`` say what these data are made of: pieces with their offsets in the window, as
     they were asked for, and pieces of the stream one behind the other.
 
+    With ``ahead``, a segment and an offset there, that is what the window holds, and not weights: ``window_data`` says
+    its size alone.
+
     With ``own_loads`` there is no prologue: the body brings each piece of the window's data into the window just before
     its first use. That is for the first job of an engine, whose prologue would run with nothing to compute beside it.
     """
@@ -47,6 +50,7 @@ class JobProgram:
     layer: int
     engine: int = 0
     own_loads: bool = False
+    ahead: tuple[int, int] | None = None
     tasks: list[Task] = field(default_factory=list)
     window_data: bytearray = field(default_factory=bytearray)
     stream_data: bytearray = field(default_factory=bytearray)

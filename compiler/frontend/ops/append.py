@@ -22,7 +22,8 @@ class Appended(Pending):
     rows: Real
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """Return what is loaded of the state once ``ir.Append`` has added the rows."""
+        """Return the rows on chip. They are added to what is loaded of the past, and to the state in memory, too: so
+        what was there may be loaded long before."""
         if target != self.past.quantisation or (self.low, self.high) != (-math.inf, math.inf):
             raise Unsupported(
                 f"its result is not stored like the input {self.state.past!r}, to which it comes back; quantise both "
@@ -33,12 +34,13 @@ class Appended(Pending):
         rows = move.requantised(draft, rows, self.rows.quantisation, target)
         made = draft.new_tensor(name, self.base_shape, layout, target)
         number = _length(draft, self.state, self.past.shape[self.state.axis])
-        axis = layout.perm.index(self.state.axis)
-        draft.add(Append(self.node, [self.past.quant.tensor, rows, number], made.tensor, axis=axis))
-        draft.held[self.state.present] = made
-        loaded = draft.new_inner(f"{name}:loaded", layout, target)
-        draft.add(Load(loaded.tensor, [made.tensor], loaded.tensor))
-        return loaded
+        axis, past = layout.perm.index(self.state.axis), self.past.quant
+        loaded = draft.new_inner(f"{past.tensor}:loaded", past.layout, target)
+        draft.add(Load(loaded.tensor, [past.tensor], loaded.tensor))
+        kept = draft.held[self.state.present] = draft.new_inner(f"{name}:kept", layout, target)
+        inputs = [loaded.tensor, rows, number, past.tensor]
+        draft.add(Append(self.node, inputs, made.tensor, axis=axis, kept=kept.tensor))
+        return made
 
 
 def _length(draft: Draft, state: State, filled: int) -> str:

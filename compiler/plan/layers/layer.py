@@ -257,8 +257,8 @@ class PadLayer(Layer):
 @dataclass
 class StridedCopy:
     """A strided copy from dense tensor ``src``: loops of (count, source stride, destination stride), outermost first,
-    from byte ``start`` of the source to byte ``offset`` of the destination; bytes that follow from a number of the
-    inference come on top."""
+    from byte ``start`` of the source to byte ``offset`` of the destination, the layer's output if ``dst`` does not say
+    another; bytes that follow from a number of the inference come on top."""
 
     src: str
     offset: int
@@ -266,6 +266,7 @@ class StridedCopy:
     start: int = 0
     more_start: ParameterInfo | None = None
     more_offset: ParameterInfo | None = None
+    dst: str = ""
 
 
 @dataclass(eq=False)
@@ -282,8 +283,21 @@ class MoveLayer(Layer):
 
 
 @dataclass(eq=False)
+class AppendLayer(MoveLayer):
+    """Rows behind those of a state, on chip and in DRAM."""
+
+    @property
+    def outputs(self) -> list[str]:
+        """Return both tensors that it writes."""
+        return [copy.dst for copy in self.copies]
+
+
+@dataclass(eq=False)
 class LoadLayer(MoveLayer):
-    """An input of the model as it is, from DRAM to LV2."""
+    """An input of the model, or a state, as it is, from DRAM to LV2. ``ahead``: prologues bring it, while something else
+    computes; nothing that the inference does before changes it."""
+
+    ahead: bool = False
 
 
 @dataclass(eq=False)

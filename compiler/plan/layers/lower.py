@@ -11,6 +11,7 @@ import numpy.typing as npt
 from compiler import ir
 from compiler.plan.layers.channel_packing import packed_channels
 from compiler.plan.layers.layer import (
+    AppendLayer,
     ChannelTile,
     ConvLayer,
     EltwiseLayer,
@@ -191,11 +192,12 @@ def _parameter(graph: ir.Graph, number: str, **formula: int) -> ParameterInfo:
 
 @lowers(ir.Append)
 def _append(graph: ir.Graph, op: ir.Append, params: SocParams) -> list[Layer]:
-    """One copy, to the place that the number says; the state itself stays where it is."""
-    _, rows, number = op.inputs
+    """Two copies, to the place that the number says; what is there stays where it is."""
+    before, rows, number, _ = op.inputs
     size, count = graph.tensors[rows].size, graph.tensors[rows].shape[op.axis]
-    copy = StridedCopy(rows, 0, [(size, 1, 1)], more_offset=_parameter(graph, number, mul=size // count))
-    return [MoveLayer(op, [rows], op.output, "append", [copy])]
+    place = _parameter(graph, number, mul=size // count)
+    copies = [StridedCopy(rows, 0, [(size, 1, 1)], more_offset=place, dst=name) for name in op.results]
+    return [AppendLayer(op, [before, rows], op.output, "append", copies)]
 
 
 @lowers(ir.Lookup)
@@ -209,7 +211,7 @@ def _lookup(graph: ir.Graph, op: ir.Lookup, params: SocParams) -> list[Layer]:
 @lowers(ir.Load)
 def _load(graph: ir.Graph, op: ir.Load, params: SocParams) -> list[Layer]:
     copy = StridedCopy(op.inputs[0], 0, [(graph.tensors[op.output].size, 1, 1)])
-    return [LoadLayer(op, op.inputs, op.output, "load", [copy])]
+    return [LoadLayer(op, op.inputs, op.output, "load", [copy], ahead=True)]
 
 
 @lowers(ir.LayerNorm)

@@ -18,7 +18,6 @@ def _problems(graph: ir.Graph, layers: Sequence[Layer]) -> Iterator[str]:
     roots = graph.roots()
     known = {roots[port.tensor] for port in graph.inputs}
     known |= {roots[name] for name, tensor in graph.tensors.items() if tensor.data is not None}
-    known -= {roots[op.output] for op in graph.ops if isinstance(op, ir.Append)}  # states count once they are longer
     for layer in layers:
         where = f"layer {layer.name!r}"
         for name in (*layer.inputs, *layer.outputs):

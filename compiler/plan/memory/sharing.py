@@ -49,7 +49,7 @@ class BufferSharing:
         an operand's place."""
         self._graph, self._steps, self.order = graph, steps, order or Chain()
         self._layers = flattened(steps)
-        self.roots = graph.roots()
+        self.roots, self._homes = graph.roots(), graph.homes()
         self.inside: dict[str, tuple[str, Origin]] = {}
         self.buffers = self._by_root()
         self._live()
@@ -84,7 +84,7 @@ class BufferSharing:
         made: dict[str, SharedBuffer] = {}
         by_tensor = {}
         for name, tensor in self._graph.tensors.items():
-            buffer = made.setdefault(self.roots[name], SharedBuffer(tensor.size, len(self._steps), -1))
+            buffer = made.setdefault(self._homes[name], SharedBuffer(tensor.size, len(self._steps), -1))
             buffer.size = max(buffer.size, tensor.size)  # a state has room for a row more than it is given
             by_tensor[name] = buffer
             if tensor.data is not None:
@@ -111,7 +111,7 @@ class BufferSharing:
             self.buffers[port.tensor].segment = Segment.INPUTS
         for op in self._graph.ops:
             if isinstance(op, ir.Append):
-                self.buffers[op.output].segment = Segment.SCRATCH
+                self.buffers[op.kept].segment = Segment.SCRATCH
 
     def _slice_in_place(self) -> None:
         """Whoever reads a slice reads the bytes that it was taken from, if it can do with gaps."""
