@@ -1,6 +1,6 @@
 """A model that goes on where its last inference ended: what it keeps stays in device memory, as long as it is used."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hw.contract.isa import Segment
 from hw.image import PortInfo
 from sw.driver import Device, DriverError, LoadedModel
-from sw.runtime.model_data import Arrays, InputError
+from sw.runtime.model_data import Arrays, InputError, by_name
 from sw.runtime.session import Session
 from sw.runtime.stats import RunStats
 
@@ -56,6 +56,8 @@ class Conversation(Session):
 
     def store(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> None:
         """Convert and write the inputs of a step, as :meth:`Session.store` does."""
+        if self.state is None:
+            raise DriverError(f"a conversation of model {self.model.name!r} was closed: begin another")
         if self.filled >= self.longest:
             raise InputError(
                 f"model {self.model.name!r}: {self.filled} steps fill its state; compile it for a longer one"
@@ -67,22 +69,25 @@ class Conversation(Session):
 
         ``inputs``: arrays by name, or an array for the first input; a whole number where one is wanted. The position,
         an input of one number with that word in its name, is known if it is not given. Returns outputs by name and the
-        statistics; raises what :meth:`Session.run` does, and the state is then what it was."""
-        if self.state is None:
-            raise DriverError(f"a conversation of model {self.model.name!r} was closed")
-        result = self.run(dict(self._given(inputs)))
-        self.filled += 1
-        return result
+        statistics; raises what :meth:`Session.run` does, and the state is then what it was. ``Runtime.submit`` takes
+        steps as well, beside other requests."""
+        return self.run(inputs)
 
-    def _given(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> Iterator[tuple[str, npt.ArrayLike]]:
-        given = dict(inputs) if isinstance(inputs, Mapping) else {self._inputs[0].name: inputs}
+    def fetch(self) -> Arrays:
+        """Return the outputs of a step that has ended, by name; the next finds a row more."""
+        outputs = super().fetch()
+        self.filled += 1
+        return outputs
+
+    def _by_name(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
+        given = by_name([port.name for port in self._inputs], inputs)
         for port in self._inputs:
             single = np.prod(port.shape) == 1
             if port.name not in given and single and _POSITION in port.name:
                 given[port.name] = self.filled
             if port.name in given and single and np.ndim(given[port.name]) == 0:
                 given[port.name] = np.full(port.shape, given[port.name], port.dtype)
-        yield from given.items()
+        return super()._by_name(given)
 
     def close(self) -> None:
         """Clear the state and give its memory back. To close it again does nothing."""

@@ -13,6 +13,7 @@ from sw.runtime.admitted_streams import (
     refuse_beside_certificate,
     refuse_with_stream,
 )
+from sw.runtime.conversation import Conversation
 from sw.runtime.device_queues import Engines
 from sw.runtime.model_data import ModelData
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
@@ -154,7 +155,7 @@ class Runtime(RequestRunner):
 
     def submit(
         self,
-        model: LoadedModel | ModelHandle | ModelOfInputs,
+        model: LoadedModel | ModelHandle | ModelOfInputs | Conversation,
         inputs: Inputs,
         *,
         priority: int = 0,
@@ -167,8 +168,8 @@ class Runtime(RequestRunner):
         stream: str | None = None,
     ) -> Request:
         """Return a request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, or of
-        the one that a ``caesura.dynamic`` model has for ``inputs``, that arrives at cycle ``arrival`` (0: now). ``tag``
-        is the caller's.
+        the one that a ``caesura.dynamic`` model has for ``inputs``, or for the next step of a conversation, that
+        arrives at cycle ``arrival`` (0: now). ``tag`` is the caller's.
 
         ``deadline``: the last cycle at which it may end, counted as ``arrival`` is, from the device's beginning. One
         that has not ended then is aborted, whether it waits, runs, is suspended or on the CPU, and its error is
@@ -201,10 +202,11 @@ class Runtime(RequestRunner):
         with self.device.ownership.one_thread():
             if self._closed:
                 raise DriverError("this run time was closed: open another")
-            model = loaded_of(model, inputs)
-            self.device.refuse_unloaded(model)
+            loaded = model.model if isinstance(model, Conversation) else loaded_of(model, inputs)
+            self.device.refuse_unloaded(loaded)
+            data = model if isinstance(model, Conversation) else self._data_of(loaded)
             return self.accept(
-                self._data_of(model), inputs, priority=priority, deadline=deadline, soft_deadline=soft_deadline,
+                data, inputs, priority=priority, deadline=deadline, soft_deadline=soft_deadline,
                 arrival=arrival, announced=announced, engines=engines, tag=tag, stream=stream,
             )  # fmt: skip
 
