@@ -3,10 +3,9 @@
 import contextlib
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numpy.typing as npt
 import onnx
 import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
@@ -15,12 +14,13 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 from compiler.quantise.fitting_masks import fitting_masks, stored_alike
 from compiler.quantise.plain_attention import plain_attention
 from compiler.quantise.plain_norms import plain_norms
+from compiler.quantise.state_scales import one_scale_each
+from compiler.quantise.step_feeds import Feed
+from compiler.quantise.stored_tables import stored_tables
 from compiler.quantise.unrolled_cells import unrolled
 from compiler.quantise.written_rms import rms_nodes
 
 _OLDEST = 13  #: operator set
-
-Feed = Mapping[str, npt.NDArray]
 
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -47,9 +47,11 @@ def quantise(
 
     Activations are ``int8`` or ``uint8`` per tensor with a zero point; their ranges are the smallest and largest values
     seen on ``feeds``, which are inputs by name. Weights are int8, symmetric, with a scale per output channel or one.
-    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.quantise.fitting_masks`.
+    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.quantise.fitting_masks`. States
+    have one scale each, see :mod:`compiler.quantise.state_scales`; ``feeds`` of a model that has some are
+    :class:`compiler.quantise.step_feeds.StepFeeds`.
     """
-    feeds = list(feeds)
+    feeds = list(feeds) if isinstance(feeds, Iterator) else feeds
     given = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
     masked = fitting_masks(given, feeds)
     with _quiet():
@@ -65,10 +67,12 @@ def quantise(
             calibrate_method=CalibrationMethod.MinMax,
             extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
         )
+    made = onnx.load(str(path))
     if masked is not given:
-        made = onnx.load(str(path))
         stored_alike(made)
-        onnx.save(made, str(path))
+    stored_tables(made)
+    one_scale_each(made)
+    onnx.save(made, str(path))
 
 
 @contextlib.contextmanager

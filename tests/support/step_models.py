@@ -3,11 +3,13 @@ operators, and in the operators of opset 23. They can be run token by token."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from compiler import quantise
 from sim.host import session
 from tests.support.decoder_nets import angles
 from tests.support.onnx_models import Net
@@ -54,6 +56,16 @@ class StepNet:
 def step_model(net: StepNet = StepNet()) -> onnx.ModelProto:
     """Return the float model of ``net``: ``input_ids``, ``position_ids``, pasts to ``logits``, presents."""
     return _Maker(net).model()
+
+
+def quantised_step_model(net: StepNet, path: Path, samples: int = 3, length: int = 12) -> onnx.ModelProto:
+    """Write the 8-bit form of the model of ``net`` to ``path``, with ranges from random tokens; return it."""
+    model = step_model(net)
+    sequences = [
+        [feed_of(net, token, at) for at, token in enumerate(tokens)] for tokens in net.tokens(samples, length)
+    ]  # fmt: skip
+    quantise.quantise(quantise.prepared(model), quantise.StepFeeds(model, sequences), path)
+    return onnx.load(path)
 
 
 def run_steps(
