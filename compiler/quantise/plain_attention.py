@@ -8,7 +8,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.quantise.plain_rotation import why_no_rotation, write_rotation
-from compiler.quantise.written_nodes import NodeWriter, rewritten, shared_lookups
+from compiler.quantise.written_nodes import NodeWriter, rewritten
 
 _MASKED = -1e4  #: a float mask from here on downwards leaves nothing of an exponential
 _OPEN = "its shapes are not known: give sizes of dynamic dimensions"
@@ -20,8 +20,7 @@ def plain_attention(model: onnx.ModelProto) -> onnx.ModelProto:
     of :func:`why_whole` is against it. A mask is Where with a constant condition. Past keys and values are Concat with
     those of the token, so their number may be open. Heads of keys and values are repeated for the queries that share
     them, as PyTorch does."""
-    made = rewritten(model, _write, "Attention", "RotaryEmbedding")
-    return model if made is model else shared_lookups(made)
+    return rewritten(model, _write, "Attention", "RotaryEmbedding")
 
 
 def _write(writer: NodeWriter) -> None:

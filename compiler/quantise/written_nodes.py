@@ -146,27 +146,6 @@ def with_nodes(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.Mode
     return onnx.shape_inference.infer_shapes(model)
 
 
-def shared_lookups(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return ``model``, which it changes, with one Gather, and one Unsqueeze behind it, where several take the same
-    rows of equal constants."""
-    contents, constants = dict[object, str](), dict[str, str]()
-    for tensor in model.graph.initializer:
-        value = numpy_helper.to_array(tensor)
-        constants[tensor.name] = contents.setdefault((value.dtype.str, value.shape, value.tobytes()), tensor.name)
-    first, same, nodes = dict[object, str](), dict[str, str](), list[onnx.NodeProto]()
-    outputs = {value.name for value in model.graph.output}
-    for node in model.graph.node:
-        node.input[:] = [same.get(name, name) for name in node.input]
-        if node.op_type == "Gather" or (node.op_type == "Unsqueeze" and node.input[0] in first.values()):
-            node.input[:] = [constants.get(name, name) for name in node.input]
-            key = (node.op_type, *node.input, *(one.SerializeToString() for one in node.attribute))
-            if node.output[0] not in outputs:
-                same[node.output[0]] = first.setdefault(key, node.output[0])
-        if same.get(node.output[0], node.output[0]) == node.output[0]:
-            nodes.append(node)
-    return with_nodes(model, nodes)
-
-
 def _read_by(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
     """Yield the names that ``nodes`` read, and those of the graphs in them: an If reads constants around it."""
     for node in nodes:
