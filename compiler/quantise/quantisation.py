@@ -28,8 +28,9 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a float model with shapes inferred, batch normalisations folded into the convolutions before them, and
     recurrent nodes as single cells where :func:`compiler.quantise.unrolled_cells.why_rolled` has nothing against it,
     normalisations of channels without their scales and biases, which follow, and Attention and RotaryEmbedding in
-    single operators, see :mod:`compiler.quantise.plain_attention`. Equal nodes of a step model are one. An older model is converted to the first
-    operator set whose QuantizeLinear has an axis."""
+    single operators, see :mod:`compiler.quantise.plain_attention`. Equal nodes of a step model are one, see
+    :mod:`compiler.quantise.merged_nodes`. An older model is converted to the first operator set whose QuantizeLinear
+    has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
     if version < _OLDEST:
         model = onnx.version_converter.convert_version(model, _OLDEST)
