@@ -20,7 +20,7 @@ import onnx
 from caesura.api import UsageError
 from caesura.samples import Sample, samples_of
 from caesura.step_samples import sequences_of
-from compiler import CompileError, OpenDimension, State, States, states_of
+from compiler import CompileError, ModelState, ModelStates, OpenDimension, states_of
 from sim.host import ContainedProcess, confine, end_after, frames
 from sw.runtime import InputError
 
@@ -108,7 +108,7 @@ def _numbers(path: Path, name: str, value: npt.NDArray, dtype: str) -> npt.NDArr
     return made
 
 
-def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input], list[State]]:
+def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input], list[ModelState]]:
     """Return a float model with fixed shapes, but for the dimension of its states, its inputs but pasts, and its
     states. Raises :class:`UsageError` if it is quantised already."""
     from compiler import QuantisedForm, load, quantised_form, read_model
@@ -136,7 +136,7 @@ def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, li
     return source.model, ports, list(found.values())
 
 
-def _check_step_inputs(path: Path, model: onnx.ModelProto, states: States) -> None:
+def _check_step_inputs(path: Path, model: onnx.ModelProto, states: ModelStates) -> None:
     """Raise :class:`UsageError` for an input that would grow with the states, and is none."""
     if states.refused:
         raise UsageError(f"{path}: {states.told()}")
