@@ -8,7 +8,7 @@ import onnx
 from onnx import helper
 
 _PASSED = ("Identity", "QuantizeLinear", "DequantizeLinear")  #: nothing but a state's own steps may be between
-_KEYS, _VALUES = 4, 5  #: inputs of Attention
+_KEYS = 4  #: input of Attention; past values are behind it
 _ROWS = 2  #: axis of Attention's past keys and values
 
 
@@ -42,8 +42,8 @@ class ModelStates:
 
 
 def states_of(model: onnx.ModelProto) -> ModelStates:
-    """Return the states of a model, float or quantised. An input looks like a past if it is float, its first dimension
-    is not its only dynamic one, and Concat or Attention reads it or its name says so."""
+    """Return the states of a model, float or quantised. An input looks like a past if it is float, has a dynamic
+    dimension behind the first, and is one to Attention, is a part of an output, or has "past" in its name."""
     graph, made = _Graph(model.graph), ModelStates()
     for value in model.graph.input:
         if value.name in graph.constants or value.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
@@ -73,7 +73,7 @@ class _Graph:
     def state(self, value: onnx.ValueInfoProto) -> ModelState | str | None:
         """Return the state whose past an input is, why there is none, or None for an input that looks like no past."""
         name, dims = value.name, value.type.tensor_type.shape.dim
-        open_axes = [axis for axis, dim in enumerate(dims) if axis and not dim.HasField("dim_value")]
+        open_axes = [axis for axis, dim in enumerate(dims) if axis and dim.dim_value <= 0]
         appending = [
             (node, alias) for node, alias in self._read(name) if node.op_type in ("Concat", "Attention")
             and (node.op_type == "Concat" or alias in node.input[_KEYS:])
@@ -85,7 +85,8 @@ class _Graph:
             label = dims[state.axis].dim_param or None
             if not open_axes or label:
                 return ModelState(state.past, state.new, state.present, state.node, state.axis, label)
-        if not open_axes or not (appending or "past" in name.lower()):
+        attends = any(node.op_type == "Attention" for node, _ in appending)
+        if not open_axes or not (states or attends or "past" in name.lower()):
             return None
         if len(open_axes) > 1:
             return f"it has {len(open_axes)} dynamic dimensions behind the first, and one grows"
