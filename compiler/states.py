@@ -43,7 +43,8 @@ class ModelStates:
 
 def states_of(model: onnx.ModelProto) -> ModelStates:
     """Return the states of a model, float or quantised. An input looks like a past if it is float, has a dynamic
-    dimension behind the first, and is one to Attention, is a part of an output, or has "past" in its name."""
+    dimension behind the first, and is one to Attention, is a part of an output, or has "past" in its name. A model
+    without such an input is for one length: what it appends to is believed to be a past."""
     graph, made = _Graph(model.graph), ModelStates()
     for value in model.graph.input:
         if value.name in graph.constants or value.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
@@ -53,6 +54,8 @@ def states_of(model: onnx.ModelProto) -> ModelStates:
             made.found.append(found)
         elif found is not None:
             made.refused[value.name] = found
+    if made.refused or any(state.label for state in made.found):
+        made.found[:] = [state for state in made.found if state.label]
     for state in [one for one in made.found if one.label != made.label]:
         made.found.remove(state)
         made.refused[state.past] = f"its dimension is {state.label!r}, and that of states before it {made.label!r}"
