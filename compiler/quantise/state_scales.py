@@ -3,6 +3,8 @@ is the same bytes."""
 
 import onnx
 
+from compiler.quantise.plain_attention import why_whole
+from compiler.quantise.written_nodes import ModelValues, NodeWriter
 from compiler.states import ModelState, states_of
 
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Identity")  #: values stay as they are
@@ -14,22 +16,27 @@ class StateNotStored(ValueError):
 
 def one_scale_each(model: onnx.ModelProto) -> None:
     """Let past and new rows of each state be stored in the steps of the present, whose range holds both."""
-    graph = _Quantised(model.graph)
-    for state in states_of(model).found:
-        graph.share(state)
+    if states := states_of(model).found:
+        graph = _Quantised(model)
+        for state in states:
+            graph.share(state)
 
 
 class _Quantised:
-    def __init__(self, graph: onnx.GraphProto) -> None:
-        self._makers = {name: node for node in graph.node for name in node.output}
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._known = ModelValues.of(model)
+        self._makers = {name: node for node in model.graph.node for name in node.output}
         self._readers = dict[str, list[onnx.NodeProto]]()
-        for node in graph.node:
+        for node in model.graph.node:
             for name in node.input:
                 self._readers.setdefault(name, []).append(node)
 
     def share(self, state: ModelState) -> None:
         """Give all parts of ``state`` the scale and the zero point of its present."""
         concat = self._makers[state.node]
+        if concat.op_type == "Attention":
+            why = why_whole(NodeWriter(concat, self._known)) or "it is not written out"
+            raise StateNotStored(f"Attention {concat.name!r} stores past {state.past!r} in no 8 bits: {why}")
         readers = self._readers.get(state.node, [])
         present = next((node for node in readers if node.op_type == "QuantizeLinear"), None)
         if present is None:

@@ -75,6 +75,27 @@ def test_what_is_no_step_model_is_told(files, change, message):
         quantise(files / "odd.onnx", files / "prompts.npz", files / "q.onnx")
 
 
+def test_other_dimensions_have_sizes_and_that_of_states_stays_open(files):
+    model = step_model(StepNet(layers=1, operators=True))
+    for value in model.graph.input:
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "length"
+    onnx.save(model, files / "open.onnx")
+    quantise(files / "open.onnx", files / "prompts.npz", files / "q.onnx", dim=["length=1"])
+    made = onnx.load(files / "q.onnx")
+    dims = [[dim.dim_param or dim.dim_value for dim in one.type.tensor_type.shape.dim] for one in made.graph.input]
+    assert dims == [[1, 1], [1, 1], *[[1, 2, "past", 8]] * 2]
+
+
+def test_attention_that_stays_a_node_is_told(files):
+    model = step_model(StepNet(layers=1, operators=True))
+    (node,) = (node for node in model.graph.node if node.op_type == "Attention")
+    node.output.append("scores")
+    onnx.save(model, files / "odd.onnx")
+    with pytest.raises(caesura.UsageError, match=r"past 'past_key_values\.0\.key' in no 8 bits: it gives its scores"):
+        quantise(files / "odd.onnx", files / "prompts.npz", files / "q.onnx")
+
+
 def test_tokens_beyond_the_table_are_told(files):
     np.savez(files / "bad.npz", input_ids=np.full((1, 3), NET.vocabulary))
     with pytest.raises(caesura.UsageError, match="out of data bounds"):
