@@ -156,7 +156,7 @@ def attention(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     accelerator could store them."""
     raise Unsupported(
         "its scores and softmax are inside the node in float; caesura quantise of the float model writes it out, as "
-        "MatMul and Softmax, for one token with a past or where its mask is constant; or export with opset 22 or earlier"
+        "MatMul and Softmax, for a token with a past or where its mask is constant; or export with opset 22 or earlier"
     )
 
 
