@@ -25,7 +25,7 @@ import onnx
 
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.source import OnnxSource, Signature, free_name
-from compiler.frontend.states import State, states_of
+from compiler.frontend.states import states_by_name
 from compiler.frontend.values import NHWC, Const, Float, Quant, QuantConst, Quantisation, Real, Shape, TensorLayout
 from compiler.ir import Graph, Operation, Pad, Permute, Reshape, Tensor
 
@@ -70,7 +70,7 @@ class Draft:
         self.source = source
         self.broken_norms = broken_norms  #: by their first node, see ``ops.written_norm``
         self.graph = Graph(source.name, source=source)
-        self.states: dict[str, State] = states_of(source)  #: by input, Concat and output
+        self.states = states_by_name(source)
         self.held: dict[str, Quant] = {}  #: by output: the state in memory
         self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
         self._op_names: set[str] = set()

@@ -179,7 +179,7 @@ def _walked(source: OnnxSource, ends: Mapping[str, str], fallback: bool) -> Impo
     broken: dict[str, str] = {}
     while True:
         known, constants, signatures = len(broken), dict(source.constants), dict(source.signatures)
-        own = OnnxSource(source.name, source.model, constants, signatures, source.labels)
+        own = OnnxSource(source.name, source.model, constants, signatures, source.states)
         walk = Importer(own, ends, fallback, broken)
         walk.walk()
         if len(broken) == known:

@@ -12,6 +12,7 @@ from compiler.frontend.narrow_lookups import narrow_lookups
 from compiler.frontend.problems import OpenDimension, first_line
 from compiler.frontend.source import OnnxSource, Signature, free_name
 from compiler.ir import CompileError
+from compiler.states import states_of
 
 OLDEST_OPSET = 10  #: the first with QuantizeLinear
 
@@ -34,9 +35,9 @@ def load(
     _name_nodes(proto)
     _merge_quantisers(proto)
     narrow_lookups(proto)
-    labels = {(value.name, axis): label_of(value, axis) for value in inputs_of(proto) for axis in open_axes(value)}
+    states = states_of(proto).found
     signatures = _fix_inputs(proto, where, batch, sizes or {})
-    return OnnxSource(name or where, proto, _constants(proto, where), signatures, labels)
+    return OnnxSource(name or where, proto, _constants(proto, where), signatures, states=states)
 
 
 def read_model(path: Path) -> onnx.ModelProto:

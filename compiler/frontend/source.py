@@ -10,6 +10,7 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
+from compiler.states import ModelState
 from sim.host import session
 
 MOST_ELEMENTS = 1 << 28  #: of one tensor: a quarter of the largest DRAM
@@ -49,7 +50,7 @@ class OnnxSource:
     model: onnx.ModelProto
     constants: dict[str, npt.NDArray]
     signatures: dict[str, Signature] = field(default_factory=dict)  #: of tensors that sub-models may begin with
-    labels: dict[tuple[str, int], str] = field(default_factory=dict)  #: of dimensions that were dynamic: input, axis
+    states: list[ModelState] = field(default_factory=list)
     producers: dict[str, onnx.NodeProto] = field(default_factory=dict)
     consumers: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
 

@@ -152,10 +152,10 @@ class _Code:
         return self._private.ranges(ranges) if self._private else ranges
 
     def _prologue(self, job: JobObject, addresses: JobAddresses, size: int, source: int) -> int:
-        """PC of a prologue that loads ``size`` bytes of segment ``source``, piece by piece: a load of a body waits for the one in
-        progress. In one piece if no body that loads is near. A first job, whose weights come with its body, shares DRAM
-        with about as many bytes of prologues; what comes behind twice as many is loaded in one piece, too, if that
-        takes longer than the job: then the fetch of each load delays the next job."""
+        """PC of a prologue that loads ``size`` bytes of segment ``source`` piece by piece: a load of a body waits for
+        the one in progress. In one piece if no body that loads is near. A first job, whose weights come with its body,
+        shares DRAM with about as many bytes of prologues; what comes behind twice as many is loaded in one piece, too,
+        if that takes longer than the job: then the fetch of each load delays the next job."""
         near = self._since_load[job.engine] < _RUN_AHEAD
         if self._beside[job.engine] <= 0 and prologue_cycles(size, self._params) > job.cycles:
             near = False

@@ -8,16 +8,17 @@ import onnx
 from compiler.frontend.draft import Draft, Pending, Value, operator
 from compiler.frontend.ops import move
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.states import State, layout_of
+from compiler.frontend.states import layout_of
 from compiler.frontend.values import Quant, Quantisation, Real
 from compiler.ir import Append, Load, Number, Tensor
+from compiler.states import ModelState
 
 
 @dataclass(frozen=True, kw_only=True)
 class Appended(Pending):
     """The state ``past`` with ``rows`` behind it."""
 
-    state: State
+    state: ModelState
     past: Real
     rows: Real
 
@@ -43,23 +44,25 @@ class Appended(Pending):
         return made
 
 
-def _length(draft: Draft, state: State, filled: int) -> str:
+def _length(draft: Draft, state: ModelState, filled: int) -> str:
     """Return the number that says how many rows of a state are there."""
-    if state.length not in draft.graph.numbers:
-        if state.length in draft.graph.tensors:
-            raise Unsupported(f"a tensor is called {state.length!r}, as is the dimension that grows; rename one")
-        draft.graph.tensors[state.length] = Tensor(state.length, (1,), "int64")
-        draft.graph.numbers[state.length] = Number(0, filled)
-    if draft.graph.numbers[state.length].high != filled:
-        raise Unsupported(f"its rows are {filled}, those of another state {draft.graph.numbers[state.length].high}")
-    return state.length
+    name = state.label
+    assert name is not None
+    if name not in draft.graph.numbers:
+        if name in draft.graph.tensors:
+            raise Unsupported(f"a tensor is called {name!r}, as is the dimension that grows; rename one")
+        draft.graph.tensors[name] = Tensor(name, (1,), "int64")
+        draft.graph.numbers[name] = Number(0, filled)
+    if draft.graph.numbers[name].high != filled:
+        raise Unsupported(f"its rows are {filled}, those of another state {draft.graph.numbers[name].high}")
+    return name
 
 
 @operator("Concat")
 def concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Concatenation of quantised tensors and constants; where it makes a state longer, a row behind it."""
     past, *others = (draft.value(name) for name in node.input)
-    state = draft.states.get(node.name)
+    state = draft.states.get(node.output[0])
     if state is None or not isinstance(past, Real) or not isinstance(others[0], Real):
         return move.concat(draft, node)
     rows, shape = others[0], list(past.shape)

@@ -83,12 +83,6 @@ def gather_elements(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     return [found]
 
 
-def _is_number(draft: Draft, value: Float) -> bool:
-    """Return whether ``value`` is one whole number that the model is given."""
-    given = {port.tensor for port in draft.graph.inputs}
-    return math.prod(value.shape) == 1 and value.dtype in ("int32", "int64") and value.tensor in given
-
-
 def _row(draft: Draft, node: onnx.NodeProto, table: Const, number: Float, params: Quantisation) -> Quant | None:
     """Return the row of ``table`` that ``number`` says, copied by the accelerator; None where rows lie otherwise, or
     others take the parameters of jobs."""
@@ -128,7 +122,7 @@ def _looked_up(draft: Draft, node: onnx.NodeProto) -> Quant | None:
     if not isinstance(indices, Float | host.OnHost):
         raise Unsupported(f"its indices {node.input[1]!r} are computed by the accelerator; it computes no indices")
     scale, zero = inputs.parameters(draft, node.output[0])
-    if node.op_type == "Gather" and isinstance(indices, Float) and _is_number(draft, indices):
+    if node.op_type == "Gather" and isinstance(indices, Float) and move.is_number(draft, indices):
         params = Quantisation(np.float32(scale), zero, table.array.dtype.name)
         if (row := _row(draft, node, table, indices, params)) is not None:
             return row

@@ -80,8 +80,10 @@ def identity(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 @operator("Cast")
 def cast(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Accumulators to float: they are as good as real numbers already."""
-    value = draft.value(node.input[0])
-    if isinstance(value, Pending) and attributes(node)["to"] == onnx.TensorProto.FLOAT:
+    value, to = draft.value(node.input[0]), attributes(node)["to"]
+    if isinstance(value, Pending) and to == onnx.TensorProto.FLOAT:
+        return [value]
+    if isinstance(value, Float) and is_number(draft, value) and to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
         return [value]
     raise Unsupported("a cast of data; the accelerator has 8-bit tensors only")
 
@@ -119,8 +121,16 @@ def _moved(draft: Draft, node: onnx.NodeProto, value: Value, step: Step) -> Valu
     if isinstance(value, QuantConst):
         return _moved_constant(value, step)
     if isinstance(value, Float):
+        if is_number(draft, value):
+            return dataclasses.replace(value, shape=_shape_after(value.shape, step))
         return host.fall_back(draft, node, "it moves float data")[0]
     raise Unsupported("its input is a constant")
+
+
+def is_number(draft: Draft, value: Float) -> bool:
+    """Return whether ``value`` is one whole number that the model is given."""
+    given = {port.tensor for port in draft.graph.inputs}
+    return math.prod(value.shape) == 1 and value.dtype in ("int32", "int64") and value.tensor in given
 
 
 def _moved_constant(value: QuantConst, step: Step) -> QuantConst:

@@ -294,8 +294,8 @@ class AppendLayer(MoveLayer):
 
 @dataclass(eq=False)
 class LoadLayer(MoveLayer):
-    """An input of the model, or a state, as it is, from DRAM to LV2. ``ahead``: prologues bring it, while something else
-    computes; nothing that the inference does before changes it."""
+    """An input of the model, or a state, as it is, from DRAM to LV2. ``ahead``: prologues bring it, while something
+    else computes; nothing that the inference does before changes it."""
 
     ahead: bool = False
 

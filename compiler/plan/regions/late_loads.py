@@ -1,4 +1,4 @@
-"""Loads that prologues do come right before what reads them: earlier they would keep places in LV2, and save no time."""
+"""Loads that prologues do come right before what reads them: earlier they would keep places in LV2 and save nothing."""
 
 from collections.abc import Sequence
 

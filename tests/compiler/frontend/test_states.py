@@ -87,7 +87,7 @@ def test_several_rows_at_a_time_are_refused():
     assert shapes
     for one in shapes:  # as if a head were a row
         one.CopyFrom(numpy_helper.from_array(np.array([1, 2, 1, SIZE]), one.name))
-    with pytest.raises((UnsupportedModel, CompileError), match="adds 2 rows to the state 'past_key'|one token at a"):
+    with pytest.raises(UnsupportedModel, match=r"adds 2 rows to the state 'past_key'"):
         graph_of(net)
 
 

@@ -93,7 +93,7 @@ def test_a_step_that_is_refused_leaves_the_state_as_it_was(device):
     for token, wanted in zip(TOKENS[:5], expected(TOKENS), strict=False):
         with pytest.raises(InputError, match="'ids' is 40; it must be 0 to 39"):
             session.step({"ids": 40})
-        with pytest.raises(InputError, match="input 'idx' does not exist|input 'ids' is missing"):
+        with pytest.raises(InputError, match=r"input 'i[ds]+x?' (does not exist|is missing)"):
             session.step({"idx": 1})
         np.testing.assert_array_equal(session.step({"ids": token})[0]["y"], wanted)
 
