@@ -35,9 +35,9 @@ from compiler.plan.options import RUN, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import VERSION, MemoryPlan, Plan
 from compiler.plan.plan_error import PlanError
-from compiler.plan.regions.late_loads import late_loads
 from compiler.plan.regions.region_beam import QUICK, WIDE
 from compiler.plan.regions.regions import Orders, Study
+from compiler.plan.regions.state_loads import late_loads
 from compiler.plan.split.choose import cuts_that_pay
 from compiler.plan.split.parts import with_cuts
 from compiler.plan.steps import joined, step_plans

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper
 
-from benchmarks.workloads.decoders import DECODERS, STEPS, Chain, DecoderShape
+from benchmarks.workloads.decoders import DECODERS, STEPS, DecoderShape, ProductChain
 from benchmarks.workloads.layers import Shape
 
 IDS, POSITION, PAST = "ids", "position", "past"
@@ -114,7 +114,7 @@ def model(step: DecoderStep, seed: int, past: int | str | None = None) -> onnx.M
     return proto
 
 
-class _StepChain(Chain):
+class _StepChain(ProductChain):
     """Adds what lies between the products."""
 
     def __init__(self, rng: np.random.Generator, step: DecoderStep) -> None:

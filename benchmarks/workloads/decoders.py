@@ -90,7 +90,7 @@ def parse(name: str) -> DecoderShape | None:
 def model(decoder: DecoderShape, seed: int) -> onnx.ModelProto:
     """Return the checked QDQ model, weights per channel and symmetric. Nearly nothing saturates for inputs as
     :func:`qdq.activations` makes them."""
-    chain = Chain(np.random.default_rng(seed))
+    chain = ProductChain(np.random.default_rng(seed))
     chain.tensors[INPUT] = 1 / STEPS
     x = INPUT
     for layer in range(decoder.layers):
@@ -115,7 +115,7 @@ def inputs(decoder: DecoderShape, seed: int | tuple[int, ...]) -> dict[str, npt.
     return {INPUT: qdq.activations(decoder.in_shape, seed)}
 
 
-class Chain:
+class ProductChain:
     """Nodes in order and constants. ``tensors``: the steps of the int8 tensors so far; all zero points are 0. Methods
     return the name of the int8 tensor that they make."""
 

@@ -4,7 +4,7 @@ from compiler.ir.graph import (
     CompileError,
     GoldenRule,
     Graph,
-    Number,
+    NumberRange,
     Operation,
     Port,
     Requantisation,
@@ -13,7 +13,7 @@ from compiler.ir.graph import (
 )
 from compiler.ir.moves import Concat, Host, Pad, Permute, Repeat, Reshape, Shuffle, Slice
 from compiler.ir.products import Blend, Conv, Pool, Product, spanned
-from compiler.ir.steps import Append, Load, Lookup
+from compiler.ir.steps import Append, Lookup, StateLoad
 from compiler.ir.vector import BINARY, Eltwise, LayerNorm, RmsNorm, Slope, Softmax, Table
 
 __all__ = [
@@ -28,9 +28,8 @@ __all__ = [
     "Graph",
     "Host",
     "LayerNorm",
-    "Load",
     "Lookup",
-    "Number",
+    "NumberRange",
     "Operation",
     "Pad",
     "Permute",
@@ -45,6 +44,7 @@ __all__ = [
     "Slice",
     "Slope",
     "Softmax",
+    "StateLoad",
     "Table",
     "Tensor",
     "TensorValue",

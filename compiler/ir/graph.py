@@ -199,7 +199,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberRange:
     """A whole number that each inference gives: ``low`` to ``high``."""
 
     low: int
@@ -216,7 +216,7 @@ class Graph:
     ops: list[Operation] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
-    numbers: dict[str, Number] = field(default_factory=dict)
+    numbers: dict[str, NumberRange] = field(default_factory=dict)
     source: Any = field(default=None, repr=False, compare=False)  #: the ONNX model, for ``compiler.golden``
 
     def producer(self, tensor: str) -> Operation | None:

@@ -60,7 +60,7 @@ class Append(Operation):
 
 
 @dataclass
-class Load(Operation):
+class StateLoad(Operation):
     """The same bytes, brought on chip before anything reads them."""
 
     rule: ClassVar[GoldenRule] = GoldenRule.EXACT

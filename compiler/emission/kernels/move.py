@@ -4,7 +4,7 @@ lies in DRAM."""
 import math
 
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
-from compiler.emission.program import JobProgram, More, Ring, Sem, StagingRing
+from compiler.emission.program import JobProgram, ParameterUse, Ring, Sem, StagingRing
 from compiler.emission.program.copies import MAX_RUN, PIECE, Dims, merge, pieces, strided_copy, tiles
 from compiler.plan.layers import Layer, LoadLayer, MoveLayer, PadLayer, StridedCopy
 from compiler.plan.memory.tensor_view import PixelBox, TensorView, boxes
@@ -13,7 +13,8 @@ from compiler.plan.tiles import AnyTiles, MoveTiles, Uncut
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
 
-_End = tuple[TensorView, int, tuple[More, ...]]  #: of a copy: a tensor, its first byte there, and what is added to that
+#: An end of a copy: a tensor, its first byte there, and what is added to that.
+_End = tuple[TensorView, int, tuple[ParameterUse, ...]]
 _LARGEST = 8192  #: bytes of a tile: enough to hide start-up, small enough to overlap early
 
 

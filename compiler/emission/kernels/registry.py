@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from compiler.emission.program import JobProgram
 from compiler.emission.program.dependencies import Made
-from compiler.emission.program.task import More
+from compiler.emission.program.task import ParameterUse
 from compiler.ir import CompileError
 from compiler.plan.layers import HostLayer, Layer, Share
 from compiler.plan.memory.budget import Lv2Budget
@@ -64,11 +64,11 @@ class KernelContext:
         """Return the bytes of LV1 for the layer's buffers."""
         return self.region_lv1 or Lv1Area.whole(self.params)
 
-    def more(self, field: str, given: ParameterInfo | None) -> tuple[More, ...]:
+    def more(self, field: str, given: ParameterInfo | None) -> tuple[ParameterUse, ...]:
         """Return what says that jobs add the parameter ``given``, if there is one, to ``field``."""
         if given is None:
             return ()
-        return (More(field, self.placement.parameters.index(given), given.value(given.high)),)
+        return (ParameterUse(field, self.placement.parameters.index(given), given.value(given.high)),)
 
     def operand(self, name: str) -> TensorOperand:
         """Return the place and quantisation of a tensor."""

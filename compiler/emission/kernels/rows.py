@@ -15,7 +15,7 @@ import numpy as np
 
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.kernels.vector_job import RowJob, in_words
-from compiler.emission.program import JobProgram, More, Ring, Sem, Task
+from compiler.emission.program import JobProgram, ParameterUse, Ring, Sem, Task
 from compiler.ir import CompileError
 from compiler.plan.layers import Layer, NormLayer, SoftmaxLayer, own_rows, params_bytes, vec_params
 from compiler.plan.layers.square_parts import PARTS_SUM
@@ -136,7 +136,7 @@ class SoftmaxKernel(RowKernel):
         sums = maxima + tile.records
         rows = {"a_signed": int(of.x.signed), "a": tile.source, "n1": tile.count, "a_s1": pitch}
         window = {"across": 1, "tail": of.length % lanes, "k0": vectors, "a_k0": lanes, "d_s1": lanes}
-        more = tuple[More, ...]()
+        more = tuple[ParameterUse, ...]()
         if layer.filled:
             window |= {"tail": 0, "k0": 1}
             more = (*build.more("k0", layer.filled.vectors), *build.more("tail", layer.filled.last))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from compiler.emission.kernels.registry import KernelContext
-from compiler.emission.program import JobProgram, More, Ring, Sem, StagingRing, Task
+from compiler.emission.program import JobProgram, ParameterUse, Ring, Sem, StagingRing, Task
 from compiler.ir import CompileError, Requantisation
 from compiler.plan.layers import sum_params_bytes, uniform_params
 from compiler.plan.memory.operand import Lv1Area, TensorOperand
@@ -70,7 +70,7 @@ class BufferedJob:
         self._ring.filled_by(self._held, [*ahead, *loads])
 
     def vec(
-        self, block: str, fields: Mapping[str, int], after: Task | None = None, more: tuple[More, ...] = ()
+        self, block: str, fields: Mapping[str, int], after: Task | None = None, more: tuple[ParameterUse, ...] = ()
     ) -> Task:
         """Emit a VEC with the parameter block of that name; ``after``: the one before, of which it reads the result;
         ``more``: see :meth:`JobProgram.emit`."""
@@ -103,7 +103,7 @@ class VectorJob(BufferedJob):
         self.hold(block, loads)
 
     def vec(
-        self, block: str, fields: Mapping[str, int], after: Task | None = None, more: tuple[More, ...] = ()
+        self, block: str, fields: Mapping[str, int], after: Task | None = None, more: tuple[ParameterUse, ...] = ()
     ) -> Task:
         """Emit a VEC whose results pass through the table, if there is one."""
         return super().vec(block, {**fields, **self._table}, after, more)

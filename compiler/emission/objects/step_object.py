@@ -19,7 +19,7 @@ from compiler.emission.program.address import Anchor, JobAddresses
 from compiler.emission.program.job import JobProgram, Piece
 from compiler.emission.program.job_order import check_jobs, order_of, scheduled_in
 from compiler.emission.program.schedule import TaskSchedule, schedule
-from compiler.emission.program.task import More, Task, release
+from compiler.emission.program.task import ParameterUse, Task, release
 from compiler.emission.program.verify import verify_jobs
 from compiler.ir import CompileError
 from compiler.plan.layers.step import ModelStep
@@ -222,7 +222,7 @@ def _job(
     cancels = {point.cut: number for number, point in enumerate(points)}
     code, program, fixups = bytearray(), list[Insn](), list[Fixup]()
 
-    def add(insn: Insn, most: Sequence[More] = ()) -> None:
+    def add(insn: Insn, most: Sequence[ParameterUse] = ()) -> None:
         code.extend(insn.encode())
         if most:  # it takes longest with the largest parameters
             insn = Insn(insn.op, insn.fields | {one.field: insn[one.field] + one.most for one in most})

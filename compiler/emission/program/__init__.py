@@ -4,10 +4,10 @@ from compiler.emission.program.copies import CopyLoop, Fields, contiguous, copy_
 from compiler.emission.program.job import JobProgram
 from compiler.emission.program.ring import MOST_LV0_SLOTS, Ring, StagingRing, lv0_slots
 from compiler.emission.program.semaphores import Sem
-from compiler.emission.program.task import BufferFill, More, Task
+from compiler.emission.program.task import BufferFill, ParameterUse, Task
 
 __all__ = [
     "MOST_LV0_SLOTS",
-    "BufferFill", "CopyLoop", "Fields", "JobProgram", "More", "Ring", "Sem", "StagingRing", "Task", "contiguous",
-    "copy_fields", "lv0_slots",
+    "BufferFill", "CopyLoop", "Fields", "JobProgram", "ParameterUse", "Ring", "Sem", "StagingRing", "Task",
+    "contiguous", "copy_fields", "lv0_slots",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from compiler.emission.program.address import Address, Anchor, Symbol
 from compiler.emission.program.copies import MAX_RUN, CopyLoop, contiguous, copy_fields, load_fields
 from compiler.emission.program.ring import Ring, StagingRing
 from compiler.emission.program.semaphores import Sem
-from compiler.emission.program.task import BufferFill, More, Task
+from compiler.emission.program.task import BufferFill, ParameterUse, Task
 from compiler.plan.memory.operand import KeptInput
 from compiler.plan.memory.tensor_view import PixelBox, TensorView
 from hw.contract.isa import Op, Segment
@@ -66,7 +66,7 @@ class JobProgram:
     def __post_init__(self) -> None:
         self._fetching = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, 0, 0, _FETCHES_AHEAD)
 
-    def emit(self, op: Op, fields: Mapping[str, Address], more: tuple[More, ...] = ()) -> Task:
+    def emit(self, op: Op, fields: Mapping[str, Address], more: tuple[ParameterUse, ...] = ()) -> Task:
         """Append one instruction; ``more``: parameters of the job that are added to fields, which do not count them
         yet."""
         for one in more:

@@ -15,7 +15,7 @@ from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 from hw.contract.slots import Added
 
 
-class More(NamedTuple):
+class ParameterUse(NamedTuple):
     """Says that a job adds ``parameter`` to ``field``, ``most`` at most."""
 
     field: str
@@ -32,7 +32,7 @@ class Task:
 
     op: Op
     fields: Mapping[str, Address]
-    more: tuple["More", ...] = ()
+    more: tuple["ParameterUse", ...] = ()
     waits: set[Sem] = field(default_factory=set)
     signals: set[Sem] = field(default_factory=set)
     fills: "BufferFill | None" = None

@@ -10,7 +10,7 @@ from compiler.frontend.ops import move
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.states import layout_of
 from compiler.frontend.values import Quant, Quantisation, Real
-from compiler.ir import Append, Load, Number, Tensor
+from compiler.ir import Append, NumberRange, StateLoad, Tensor
 from compiler.states import ModelState
 
 
@@ -37,7 +37,7 @@ class Appended(Pending):
         number = _length(draft, self.state, self.past.shape[self.state.axis])
         axis, past = layout.perm.index(self.state.axis), self.past.quant
         loaded = draft.new_inner(f"{past.tensor}:loaded", past.layout, target)
-        draft.add(Load(loaded.tensor, [past.tensor], loaded.tensor))
+        draft.add(StateLoad(loaded.tensor, [past.tensor], loaded.tensor))
         kept = draft.held[self.state.present] = draft.new_inner(f"{name}:kept", layout, target)
         inputs = [loaded.tensor, rows, number, past.tensor]
         draft.add(Append(self.node, inputs, made.tensor, axis=axis, kept=kept.tensor))
@@ -52,7 +52,7 @@ def _length(draft: Draft, state: ModelState, filled: int) -> str:
         if name in draft.graph.tensors:
             raise Unsupported(f"a tensor is called {name!r}, as is the dimension that grows; rename one")
         draft.graph.tensors[name] = Tensor(name, (1,), "int64")
-        draft.graph.numbers[name] = Number(0, filled)
+        draft.graph.numbers[name] = NumberRange(0, filled)
     if draft.graph.numbers[name].high != filled:
         raise Unsupported(f"its rows are {filled}, those of another state {draft.graph.numbers[name].high}")
     return name

@@ -17,7 +17,7 @@ from compiler.frontend.draft import Draft, Value, attributes, operator
 from compiler.frontend.ops import host, move, repeats, slices
 from compiler.frontend.problems import NodeProblem, Unsupported
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real, TensorLayout
-from compiler.ir import Lookup, Number
+from compiler.ir import Lookup, NumberRange
 from compiler.ir.graph import EIGHT_BIT
 from hw.contract.formats import PARAMETERS
 
@@ -94,8 +94,8 @@ def _row(draft: Draft, node: onnx.NodeProto, table: Const, number: Float, params
     result = (*shape[:axis], *number.shape, *shape[axis + 1 :])
     made = draft.new_tensor(node.output[0], result, TensorLayout.plain(result), params)
     held = draft.new_constant(node.input[0], table.array.reshape(rows, -1), params)
-    most = graph.numbers.get(number.tensor, Number(0, rows - 1)).high
-    graph.numbers[number.tensor] = Number(0, min(most, rows - 1))
+    most = graph.numbers.get(number.tensor, NumberRange(0, rows - 1)).high
+    graph.numbers[number.tensor] = NumberRange(0, min(most, rows - 1))
     draft.add(Lookup(node.name, [held, number.tensor], made.tensor))
     return made
 

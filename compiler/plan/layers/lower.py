@@ -208,8 +208,8 @@ def _lookup(graph: ir.Graph, op: ir.Lookup, params: SocParams) -> list[Layer]:
     return [MoveLayer(op, [table], op.output, "lookup", [copy])]
 
 
-@lowers(ir.Load)
-def _load(graph: ir.Graph, op: ir.Load, params: SocParams) -> list[Layer]:
+@lowers(ir.StateLoad)
+def _load(graph: ir.Graph, op: ir.StateLoad, params: SocParams) -> list[Layer]:
     copy = StridedCopy(op.inputs[0], 0, [(graph.tensors[op.output].size, 1, 1)])
     return [LoadLayer(op, op.inputs, op.output, "load", [copy], ahead=True)]
 

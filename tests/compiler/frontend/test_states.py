@@ -38,13 +38,17 @@ def test_a_step_equals_onnxruntime(key_heads):
 def test_heads_are_shared_and_nothing_is_copied_or_left_to_the_cpu(key_heads):
     kinds = [op.kind for op in graph_of(small_step(key_heads=key_heads)).ops if not op.renames]
     assert sorted(kinds) == sorted(
-        ["lookup"] * 2 + ["eltwise"] + ["conv"] * 4 + ["load", "append"] * 2 + ["product"] * 2 + ["softmax"]
+        ["lookup"] * 2 + ["eltwise"] + ["conv"] * 4 + ["stateload", "append"] * 2 + ["product"] * 2 + ["softmax"]
     )
 
 
 def test_numbers_have_the_ranges_of_tables_and_rows():
     graph = graph_of(small_step())
-    assert graph.numbers == {"ids": ir.Number(0, 39), "position": ir.Number(0, 31), "past": ir.Number(0, ROWS)}
+    assert graph.numbers == {
+        "ids": ir.NumberRange(0, 39),
+        "position": ir.NumberRange(0, 31),
+        "past": ir.NumberRange(0, ROWS),
+    }
 
 
 @pytest.mark.parametrize("filled", [0, 1, 5, ROWS])
