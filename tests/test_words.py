@@ -14,8 +14,8 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 PLAIN = re.findall(
     r"\w+",
     """
-accelerator access added addend addition address admit affine allocator alone annealing append arbiter area assembly band bar
-base beam bench between bits blend box branch build by bytes cache caesura call cells chain change channel chart check
+accelerator access added addend addition address admit affine allocator alone annealing append arbiter area assembly band
+bar base beam bench between bits blend box branch build by bytes cache caesura call cells chain change channel chart check
 choice choose client closed code collector column combinational combinations combine command compile component const
 constant contained content context contract control copy cost cut cycle cycles data datapath decode defer dependencies
 design died dimension disagreement division docgen duplicate dynamic earliest edge element emission emit end error
