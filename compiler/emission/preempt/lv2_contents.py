@@ -71,18 +71,30 @@ class JobLv2Accesses:
         self.job = job
         self.reads: dict[int, AccessHulls] = defaultdict(AccessHulls)  # by index of the buffer
         self.writes: dict[int, AccessHulls] = defaultdict(AccessHulls)
+        self.adding: dict[int, ByteRange] = {}  # by index: positions of what adds rows to a state and to its copy
         self.kept_reads, self.kept_loads = AccessHulls(), AccessHulls()
         self.weight_reads, self.weight_loads = AccessHulls(), AccessHulls()
         for position, task in enumerate(order):
             read, write = extents.source(task) if task.op in (Op.LD1, Op.ST2) else None, None
             if task.op in (Op.LD2, Op.ST1):
                 write = extents.written(task)
+            if task.op in (Op.ST1, Op.ST2) and task.more:
+                self._note_row(position, extents.written(task), buffers)
             for extent, tensors, kept, weights in (
                 (read, self.reads, self.kept_reads, self.weight_reads),
                 (write, self.writes, self.kept_loads, self.weight_loads),
             ):
                 if extent is not None:
                     self._note(position, extent, buffers, tensors, kept, weights)
+
+    def _note_row(self, position: int, row: Extent, buffers: Sequence[TensorBuffer]) -> None:
+        for number, buffer in enumerate(buffers):
+            if buffer.copy is None:
+                continue
+            segment, first = (Segment.LV2, buffer.offset) if row.space == Space.LV2 else buffer.copy
+            if row.segment == segment and first <= row.low < first + buffer.size:
+                before = self.adding.get(number, (position, position + 1))
+                self.adding[number] = (before[0], position + 1)
 
     def _note(
         self, position: int, extent: Extent, buffers: Sequence[TensorBuffer], tensors: dict[int, AccessHulls],
@@ -128,7 +140,7 @@ class LayerLv2:
     def tensor_bytes(self, number: int, cut: int) -> int:
         """Return the bytes of tensors that are live at ``cut`` of the layer's job ``number``: a dump would have to move
         them."""
-        return sum(live.size for live in self._tensors_at(number, cut, []))
+        return sum(live.size for live in self._tensors_at(number, cut, []) if live.dirty)
 
     def before(self, number: int) -> list[LiveBytes]:
         """Return the live ranges before job ``number`` starts, its weight window left out."""
@@ -146,9 +158,22 @@ class LayerLv2:
                 if later[0] > low or later[1] < high:  # what runs again may need more of it
                     later = hull([later, *(b for b in again if buffer.offset <= b[0] < buffer.offset + buffer.size)])
                 low, high = _common((low, high), later)
-            if low < high:
+            if low >= high:
+                continue
+            if buffer.copy is not None and self._equal(number, cut, index):
+                segment, first = buffer.copy
+                same = first + low - buffer.offset
+                ranges.append(LiveBytes(Space.LV2, Segment.LV2, low, high - low, False, segment, same))
+            else:
                 ranges.append(LiveBytes(Space.LV2, Segment.LV2, low, high - low, dirty=True))
         return ranges
+
+    def _equal(self, number: int, cut: int, buffer: int) -> bool:
+        """Return whether a buffer has what the state in DRAM has that it is a copy of, at ``cut`` of job ``number``."""
+        if not self._alone:
+            return not any(buffer in job.adding for job in self._jobs)
+        first, end = self._jobs[number].adding.get(buffer, (0, 0))
+        return cut <= first or cut >= end
 
     def _later(self, number: int, cut: int, buffer: int) -> list[ByteRange]:
         """Reads of a tensor's buffer behind ``cut``."""

@@ -77,9 +77,12 @@ def place_buffers(
             sizes[segment] += _aligned(buffer.size)
     constants = _constants(graph, sharing, places)
     made = {
-        id(buffer): buffer_at(buffer, *places.get(id(buffer), (buffer.segment, 0)), padded=best.padded)
+        id(buffer): buffer_at(
+            buffer, *places.get(id(buffer), (buffer.segment, 0)), padded=best.padded,
+            copy=places.get(id(buffer.copy)) if buffer.copy else None,
+        )
         for buffer in sharing.buffers.values()
-    }
+    }  # fmt: skip
     by_tensor = {name: made[id(buffer)] for name, buffer in sharing.buffers.items()}
     exports = _exports(graph, sharing, by_tensor, sizes) if observe else {}
     sizes |= {Segment.SCRATCH: scratch.extent, Segment.LV2: best.extent}
@@ -89,11 +92,16 @@ def place_buffers(
     )  # fmt: skip
 
 
-def buffer_at(buffer: SharedBuffer, segment: int | None, offset: int | None, *, padded: bool) -> TensorBuffer:
-    """Return ``buffer`` at its place, on chip with a pitch of its pixels if it is ``padded``."""
+def buffer_at(
+    buffer: SharedBuffer, segment: int | None, offset: int | None, *, padded: bool,
+    copy: tuple[int, int | None] | None = None,
+) -> TensorBuffer:  # fmt: skip
+    """Return ``buffer`` at its place, on chip with a pitch of its pixels if it is ``padded``; ``copy``: segment and
+    offset of the state that it is a copy of."""
     spread = segment == Segment.LV2 and padded
     size, pitch = buffer.size + buffer.padding * spread, buffer.pitch * spread
-    return TensorBuffer(size, frozenset(buffer.users), segment, offset or 0, pitch)
+    same = (copy[0], copy[1] or 0) if copy and segment == Segment.LV2 else None
+    return TensorBuffer(size, frozenset(buffer.users), segment, offset or 0, pitch, same)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,11 @@ def place_planned(
     for name, buffer in sharing.buffers.items():
         home = homes[name]
         segment = None if home.segment is None else Segment(home.segment)
-        made[id(home)] = TensorBuffer(home.size, frozenset(buffer.users), segment, home.offset, home.pitch)
+        copy = None
+        if buffer.copy and segment == Segment.LV2:
+            kept = next(homes[other] for other, one in sharing.buffers.items() if one is buffer.copy)
+            copy = (int(Segment.SCRATCH), kept.offset)
+        made[id(home)] = TensorBuffer(home.size, frozenset(buffer.users), segment, home.offset, home.pitch, copy)
     by_tensor, blob = {name: made[id(homes[name])] for name in sharing.buffers}, bytearray(beneath)
     for name, tensor in graph.tensors.items():
         if tensor.data is not None and by_tensor[name].users:

@@ -34,6 +34,7 @@ class SharedBuffer:
     segment: int | None = None
     pitch: int = 0
     padding: int = 0
+    copy: "SharedBuffer | None" = None  #: the state in DRAM that it is a copy of
     users: set[int] = field(default_factory=set)  #: numbers of the layers that write or read it
 
 
@@ -112,6 +113,7 @@ class BufferSharing:
         for op in self._graph.ops:
             if isinstance(op, ir.Append):
                 self.buffers[op.kept].segment = Segment.SCRATCH
+                self.buffers[op.output].copy = self.buffers[op.kept]
 
     def _slice_in_place(self) -> None:
         """Whoever reads a slice reads the bytes that it was taken from, if it can do with gaps."""

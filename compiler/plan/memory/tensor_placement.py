@@ -20,13 +20,15 @@ DRAM_ALIGN = 64  #: bytes: where tensors and weights in DRAM begin
 @dataclass(frozen=True, eq=False)
 class TensorBuffer:
     """``size`` bytes at ``offset`` of ``segment``, which hold one tensor, or several one after the other, that the
-    layers with numbers ``users`` write and read. ``pitch``: bytes from a pixel to the next (0: pixels have no gaps)."""
+    layers with numbers ``users`` write and read. ``pitch``: bytes from a pixel to the next (0: pixels have no gaps).
+    ``copy``: the segment and offset of the state in DRAM that has the same bytes, but while a row is being added."""
 
     size: int
     users: frozenset[int]
     segment: int | None  #: None for tensors that no layer touches, or that lie inside another's buffer
     offset: int
     pitch: int = 0
+    copy: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
