@@ -12,6 +12,7 @@ from compiler import ir
 from compiler.frontend.draft import HANDLERS, Handler
 from compiler.frontend.ops import (
     affine,
+    append,
     conv,
     eltwise,
     expand,
@@ -156,6 +157,12 @@ OPERATOR_FORMS = (
         "the same; several indices in few stretches are slices and a concatenation", (ir.Slice, ir.Concat),
     ),
     OperatorForms(
+        (gathers.gather,),
+        "a constant table with one scale, by one index that is an input of the model, from 0 on; four such inputs, or "
+        "sizes of rows",
+        "one copy, from where a parameter of the job says", (ir.Lookup,), types=f"{_STORED}; indices int32, int64",
+    ),
+    OperatorForms(
         (gathers.gather, gathers.gather_nd, gathers.gather_elements),
         "a constant table with one scale; indices that are an input of the model or that the CPU computes of one: "
         "negative ones count from the end, and others out of range end the inference with an error",
@@ -181,7 +188,14 @@ OPERATOR_FORMS = (
         (ir.Blend, ir.Concat, ir.Slice, ir.Repeat),
     ),
     OperatorForms(
-        (move.concat, quantise.qlinear_concat), "any axis; constants too",
+        (append.concat,),
+        "one row behind a float input with a dynamic dimension, stored like that, where the result is an output: keys "
+        "and values of the past",
+        "a state in device memory, loaded ahead of time, to which the row is added: [language models](../language.md)",
+        (ir.Append, ir.StateLoad),
+    ),
+    OperatorForms(
+        (append.concat, quantise.qlinear_concat), "any axis; constants too",
         "parts that are written in place, or copies; a table in front of parts in other steps", (ir.Concat, ir.Table),
     ),
     OperatorForms(
