@@ -8,6 +8,7 @@ Nothing runs ahead into the next token. The compiler chooses the number of engin
 from functools import partial
 
 import caesura
+from benchmarks import decoding
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import ALONE, Lab
 from benchmarks.utilisation import run_detail
@@ -19,6 +20,7 @@ def figures() -> list[Figure]:
     return [
         Figure("linear_15m", Target(86, 90), partial(of_bandwidth, name="linear_stories15m")),
         Figure("linear_smollm2_135m", Target(88, 92), partial(of_bandwidth, name="linear_smollm2_135m_4")),
+        *decoding.figures(),
     ]
 
 

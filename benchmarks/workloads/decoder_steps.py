@@ -61,6 +61,7 @@ class DecoderStep:
 
 
 _NAMES = {name.removeprefix("linear_"): decoder for name, decoder in DECODERS.items()}
+_NAMES["gpt2_block"] = DecoderShape("gpt2_block", 256, 4, 4, 1024, layers=1, vocabulary=512, head=False, gated=False)
 _NAME = re.compile(rf"(?P<base>{'|'.join(_NAMES)})(_(?P<layers>\d+)(?P<head>_head)?)?_context(?P<context>\d+)")
 
 
@@ -87,26 +88,27 @@ def inputs(step: DecoderStep, seed: int | tuple[int, ...]) -> dict[str, npt.NDAr
     return given | {f"{PAST}.{name}": rng.standard_normal(shape, np.float32) for name in step.states}
 
 
-def model(step: DecoderStep, seed: int, past: int | str | None = None) -> onnx.ModelProto:
-    """Return the checked QDQ model. ``past``: rows of the past, or the name of a dynamic dimension; by default those of
-    the context but one."""
+def model(step: DecoderStep, seed: int) -> onnx.ModelProto:
+    """Return the checked QDQ model, whose dynamic dimension ``PAST`` is the rows of the past."""
     chain, decoder = _StepChain(np.random.default_rng(seed), step), step.decoder
-    x = chain.row("embedded", IDS, decoder.vocabulary, decoder.width)
+    x = chain.embedded()
     for layer in range(decoder.layers):
         x = chain.step_layer(f"layer{layer}", x)
-    x = chain.norm("normal", x)
-    last = chain.product("logits", x, decoder.width, decoder.vocabulary) if decoder.head else x
+    last = x
+    if decoder.head:
+        last = chain.product("logits", chain.norm("normal", x), decoder.width, decoder.vocabulary)
     result = chain.real_output(last, "result")
-    rows = step.context - 1 if past is None else past
-    grown = rows + 1 if isinstance(rows, int) else f"{rows} + 1"
     width = decoder.vocabulary if decoder.head else decoder.width
 
     def info(name: str, *shape: int | str, kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, shape)
 
     given = [info(name, 1, 1, kind=TensorProto.INT64) for name in (IDS, POSITION)]
-    given += [info(f"{PAST}.{name}", 1, decoder.key_heads, rows, step.head) for name in step.states]
-    made = [info(result, 1, 1, width), *(info(name, 1, decoder.key_heads, grown, step.head) for name in step.states)]
+    given += [info(f"{PAST}.{name}", 1, decoder.key_heads, PAST, step.head) for name in step.states]
+    made = [
+        info(result, 1, 1, width),
+        *(info(name, 1, decoder.key_heads, f"{PAST} + 1", step.head) for name in step.states),
+    ]
     graph = helper.make_graph(chain.nodes, step.name, given, made, chain.constants)
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     proto.producer_name = "caesura benchmarks"
@@ -120,6 +122,8 @@ class _StepChain(ProductChain):
     def __init__(self, rng: np.random.Generator, step: DecoderStep) -> None:
         super().__init__(rng)
         self._step = step
+        if not step.decoder.gated:  # as GPT-2, which adds a row for each position to the embedding
+            return
         angles = np.outer(np.arange(step.context), _THETA ** (-np.arange(0, step.head, 2) / step.head))
         tables = {"cos": np.cos(angles), "sin": np.sin(angles)}
         self._turns = [self.row(name, POSITION, step.context, step.head, np.tile(t, 2)) for name, t in tables.items()]
@@ -130,6 +134,14 @@ class _StepChain(ProductChain):
         self._constant(f"{name}.table", np.clip(stored, -127, 127), np.int8)
         self.tensors[name] = 1 / STEPS if real is None else 1 / 127
         return self._node("Gather", name, f"{name}.table", number)
+
+    def embedded(self) -> str:
+        """Return the embedding of the token, with that of its position where heads are not turned by that."""
+        decoder = self._step.decoder
+        x = self.row("embedded", IDS, decoder.vocabulary, decoder.width)
+        if decoder.gated:
+            return x
+        return self.sum("placed", x, self.row("place", POSITION, self._step.context, decoder.width))
 
     def step_layer(self, name: str, x: str) -> str:
         """One layer: [1, 1, width] → [1, 1, width]."""
@@ -145,16 +157,17 @@ class _StepChain(ProductChain):
         mixed = self._attention(f"{name}.mixed", query, keys, values)
         x = self.sum(f"{name}.attended", x, self.product(f"{name}.output", mixed, *sizes["output"]))
         inner = self.norm(f"{name}.behind", x)
-        gate, up = (self.product(f"{name}.{one}", inner, *sizes[one]) for one in ("gate", "up"))
-        inner = self.swiglu(f"{name}.inner", gate, up)
+        up = self.product(f"{name}.up", inner, *sizes["up"])
+        if decoder.gated:
+            inner = self.swiglu(f"{name}.inner", self.product(f"{name}.gate", inner, *sizes["gate"]), up)
+        else:
+            inner = self._stored(f"{name}.inner", self._node("Gelu", f"{name}.gelu", self._real(up)), 1 / STEPS)
         return self.sum(f"{name}.result", x, self.product(f"{name}.down", inner, *sizes["down"]))
 
     def norm(self, name: str, x: str) -> str:
-        gain = f"{name}.gain"
+        gain, kind = f"{name}.gain", "RMSNormalization" if self._step.decoder.gated else "LayerNormalization"
         self._constant(gain, self.rng.uniform(0.5, 1.0, self._step.decoder.width), np.float32)
-        return self._stored(
-            name, self._node("RMSNormalization", f"{name}.real", self._real(x), gain, axis=-1), 1 / STEPS
-        )
+        return self._stored(name, self._node(kind, f"{name}.real", self._real(x), gain, axis=-1), 1 / STEPS)
 
     def real_output(self, x: str, name: str) -> str:
         self._declared(x)
@@ -173,6 +186,8 @@ class _StepChain(ProductChain):
         """Return ``x`` with heads apart, the halves of each turned by the angles of the position."""
         size, parts = self._step.head, list[str]()
         x = self._stored(f"{name}.apart", self._apart(f"{name}.apart.real", self._real(x), heads), self.tensors[x])
+        if not self._step.decoder.gated:
+            return x
         for part, (low, high) in enumerate(((size // 2, size), (0, size // 2))):
             bounds = {"starts": low, "ends": high, "axes": 3}
             for one, bound in bounds.items():

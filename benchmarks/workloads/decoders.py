@@ -27,7 +27,8 @@ _WEIGHT_STEPS = 32  #: likewise of the weights of a channel
 @dataclass(frozen=True)
 class DecoderShape:
     """Sizes of a decoder as Llama's are: ``heads`` query heads that share ``key_heads`` heads of keys and values, an
-    mlp of ``hidden`` features with a gate. Its input is one embedded token [1, width]. ``head``: the product with the
+    mlp of ``hidden`` features with a gate, or as GPT-2's are, if not ``gated``. Its input is one embedded token
+    [1, width]. ``head``: the product with the
     vocabulary follows; then the output is [1, vocabulary]."""
 
     name: str
@@ -38,6 +39,7 @@ class DecoderShape:
     layers: int
     vocabulary: int
     head: bool = True
+    gated: bool = True
 
     @property
     def in_shape(self) -> Shape:
@@ -48,10 +50,11 @@ class DecoderShape:
     def products(self) -> dict[str, tuple[int, int]]:
         """Return inputs and outputs of every product of a layer, by name."""
         width, keys, hidden = self.width, self.width // self.heads * self.key_heads, self.hidden
-        return {
+        found = {
             "query": (width, width), "key": (width, keys), "value": (width, keys), "output": (width, width),
             "gate": (width, hidden), "up": (width, hidden), "down": (hidden, width),
         }  # fmt: skip
+        return found if self.gated else {name: sizes for name, sizes in found.items() if name != "gate"}
 
     @property
     def macs(self) -> int:

@@ -1,0 +1,163 @@
+"""Rows of ``caesura bench language`` about whole decoders: one token after the other, over keys and values that stay in
+device memory.
+
+A step is compared with the reference, whose operators are held against onnxruntime on the inputs that they had. Cycles
+count from the start of the first prologue or body to the end of the last body; nothing runs ahead into the next token.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import onnx
+
+import caesura
+from benchmarks.figures import Figure, Measured, Target
+from benchmarks.lab import ALONE, Lab, Run, compare_by_operator
+from benchmarks.preemption import CYCLES_PER_US, INTERVAL, on_chip_bytes
+from benchmarks.switches import SEED, interruptions, stratified
+from benchmarks.utilisation import run_detail
+from benchmarks.workloads import decoder_steps, inputs, workload
+from benchmarks.workloads.cache import cached
+from benchmarks.workloads.decoder_steps import DecoderStep
+from compiler import Graph, Options, import_model
+from hw.image import Image
+from sw.runtime import Conversation, Mechanism, Request, Runtime
+
+_WORKLOAD_SEED = 2024
+_MIB = 1 << 20
+_ENGINES = 1  #: two meet in banks of DRAM, which costs more than they save
+_STEPS = 10  #: of the conversation that is interrupted
+_ARRIVALS = 150
+_URGENT = "conv_32x14x14_64_k3_s1_p1"
+
+
+def figures() -> list[Figure]:
+    """Return the rows, in the order of the report. All of SmolLM2 is measured on the fast model, with more DRAM than
+    ``base`` has."""
+    halts = _Halts()
+    rows: list[tuple[str, Target, Callable[..., Measured]]] = [
+        ("decode_15m", Target(86, 90), partial(of_bandwidth, name="stories15m_context256")),
+        ("decode_smollm2_135m", Target(88, 92), _smollm2),
+        ("cold_block_gpt2", Target(1.4, 1.25, "x", at_most=True), _cold_block),
+        ("decoding_halt_p99", Target(6, 5, "us", at_most=True), halts.halting),
+        ("decoding_bytes_dumped", Target(2, 1, "%", at_most=True), halts.dumped),
+    ]
+    return [Figure(name, target, measure) for name, target, measure in rows]
+
+
+def compiled(step: DecoderStep, lab: Lab, options: Options = ALONE) -> tuple[Image, Graph]:
+    """Return the image of ``step`` for the hardware of ``lab``, and its graph."""
+    path = cached(
+        f"{step.name}_open", (_WORKLOAD_SEED, step, onnx.__version__),
+        lambda file: onnx.save(decoder_steps.model(step, _WORKLOAD_SEED), file),
+    )  # fmt: skip
+    sizes = {decoder_steps.PAST: step.context - 1}
+    lab.progress.task(f"{step.name}: compiling")
+    image = caesura.compile(path, lab.params, engines=_ENGINES, options=options, sizes=sizes)
+    return image, import_model(path, sizes=sizes)
+
+
+def measured(step: DecoderStep, lab: Lab) -> Run:
+    """Return one token with a past that fills the context."""
+    image, graph = compiled(step, lab)
+    feed = decoder_steps.inputs(step, (_WORKLOAD_SEED, 1, 0))
+    model = lab.device.load(image)
+    lab.progress.task(step.name)
+    outputs, stats = model.run(feed)
+    lab.device.unload(model)
+    correct, verdict = compare_by_operator(graph, feed, outputs)
+    return Run(step.name, image, stats, 0.0, stats.cycles, correct, verdict)
+
+
+def of_bandwidth(lab: Lab, name: str) -> Measured:
+    """Return the percent of the bandwidth of DRAM that weights, keys and values of a token take."""
+    step = decoder_steps.parse(name)
+    assert step is not None
+    run = measured(step, lab)
+    moved = step.decoder.macs + step.cache
+    bound = moved / run.image.params.dram_bytes_per_cycle
+    detail = {**run_detail(run), "of": "the bytes of weights, keys and values over those that DRAM moves in a cycle"}
+    detail |= {"weights": step.decoder.macs, "cache": step.cache, "code": len(run.image.code)}
+    return Measured(100 * bound / run.stats.cycles, run.correct, detail)
+
+
+def _smollm2(lab: Lab) -> Measured:
+    with Lab(replace(lab.params, dram_bytes=256 * _MIB), "model", lab.progress) as other:
+        return of_bandwidth(other, "smollm2_135m_context256")
+
+
+def _cold_block(lab: Lab) -> Measured:
+    """Return the cycles of one block of GPT-2's shape, nothing of which is on chip, over those in which DRAM brings its
+    weights, keys and values."""
+    step = decoder_steps.parse("gpt2_block_context256")
+    assert step is not None
+    run = measured(step, lab)
+    bound = (step.decoder.macs + step.cache) / run.image.params.dram_bytes_per_cycle
+    return Measured(run.stats.cycles / bound, run.correct, run_detail(run) | {"bound": bound})
+
+
+@dataclass
+class _Halts:
+    """A conversation that urgent inferences interrupt at random times, measured when the first row asks for it."""
+
+    _known: dict[int, tuple[list[float], list[float], bool]] = field(default_factory=dict)
+
+    def halting(self, lab: Lab) -> Measured:
+        """Return the time from a pause until the engine has halted, in 99 of 100 cases."""
+        times, _, correct = self._of(lab)
+        return Measured(float(np.percentile(times, 99)), correct, {"switches": len(times), "max": max(times)})
+
+    def dumped(self, lab: Lab) -> Measured:
+        """Return the median of the bytes that a switch dumps, in percent of all on chip."""
+        _, shares, correct = self._of(lab)
+        return Measured(float(np.median(shares)), correct, {"switches": len(shares), "max": round(max(shares), 2)})
+
+    def _of(self, lab: Lab) -> tuple[list[float], list[float], bool]:
+        if id(lab) not in self._known:
+            self._known[id(lab)] = _interrupted(lab)
+        return self._known[id(lab)]
+
+
+def _interrupted(lab: Lab) -> tuple[list[float], list[float], bool]:
+    """Return microseconds from pause to HALTED, percent of the on-chip bytes that were dumped, and whether each step
+    gave what it gives alone."""
+    step = decoder_steps.parse("stories15m_2_head_context256")
+    assert step is not None
+    image, _ = compiled(step, lab, replace(ALONE, cancel_interval=INTERVAL))
+    driver, rng = lab.device.driver, random.Random(SEED)
+    tokens = [rng.randrange(step.decoder.vocabulary) for _ in range(_STEPS)]
+    model = driver.load(image)
+    urgent = driver.load(caesura.compile(workload(_URGENT), lab.params, options=Options(lv2_limit=256 << 10)))
+    lab.progress.task(f"{step.name} alone")
+    with Conversation(driver, model) as alone:
+        expected = [alone.step({decoder_steps.IDS: token}) for token in tokens]
+    span = sum(stats.cycles for _, stats in expected)
+    lab.progress.task(f"{step.name} with {_ARRIVALS} urgent arrivals")
+    correct, requests, arrivals = True, list[Request](), list[Request]()
+    with (
+        Conversation(driver, model) as session,
+        Runtime(driver, "fcfs", preemptive=True, rule=lambda _: Mechanism.DUMP, history=None) as runtime,
+    ):
+        begin = driver.bus.cycle
+        for at in stratified(rng, 2 * span, _ARRIVALS):
+            given = inputs(_URGENT)
+            arrivals.append(runtime.submit(urgent, given, priority=1, arrival=begin + at))
+        for token, (wanted, _) in zip(tokens, expected, strict=True):
+            request = runtime.submit(session, {decoder_steps.IDS: token})
+            requests.append(request)
+            found = request.result()
+            correct &= all(np.array_equal(found[name], value) for name, value in wanted.items())
+        runtime.run_until_done()
+        spans = runtime.spans()
+    found_breaks = [one for request in requests for one in interruptions(spans, request)]
+    driver.unload(model)
+    driver.unload(urgent)
+    if not found_breaks:
+        raise LookupError(f"{step.name} was never interrupted: raise its arrivals")
+    times = [(one.halted - one.sent) / CYCLES_PER_US for one in found_breaks]
+    everything = on_chip_bytes(lab.params)
+    shares = [100 * sum(span.bytes for span in one.dumps) / everything for one in found_breaks]
+    return times, shares, correct and all(other.error is None for other in arrivals)
