@@ -4,6 +4,7 @@ Topics repeat each other's paragraphs. Without repeats, no paragraph that is hel
 """
 
 import re
+from itertools import pairwise
 from pydoc_data.topics import topics
 
 HELD_OUT = 0.05  #: of the characters, at the end
@@ -33,6 +34,6 @@ def _unwrapped(paragraph: str) -> str:
     """Prose as one line; shorter lines, such as code, stay."""
     lines = paragraph.split("\n")
     result = lines[0]
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         result += f" {line.strip()}" if len(before) >= WRAPPED else f"\n{line}"
     return result

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from examples.words import corpus
@@ -52,7 +53,7 @@ def _encode_word(word: str) -> tuple[int, ...]:
     numbers = _numbers()
     pieces = list(word)
     while len(pieces) > 1:
-        merged = [numbers.get(left + right, SIZE) for left, right in zip(pieces, pieces[1:], strict=False)]
+        merged = [numbers.get(left + right, SIZE) for left, right in pairwise(pieces)]
         first = min(merged)
         if first == SIZE:
             break
@@ -69,7 +70,7 @@ def learn(text: str, size: int = SIZE) -> list[str]:
     while len(pieces) < size:
         pairs: Counter[tuple[str, str]] = Counter()
         for parts, count in words:
-            for pair in zip(parts, parts[1:], strict=False):
+            for pair in pairwise(parts):
                 pairs[pair] += count
         left, right = max((pair for pair in pairs if "".join(pair) not in known), key=lambda pair: (pairs[pair], pair))
         known.add(left + right)
