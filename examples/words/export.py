@@ -38,8 +38,11 @@ def export(decoder: Decoder, path: Path, opset: int = OPSET) -> None:
         dynamo=True,
     )
     assert program is not None
-    program.save(path, external_data=False)
-    onnx.checker.check_model(onnx.load(path), full_check=True)
+    model = program.model_proto
+    for node in model.graph.node:
+        del node.metadata_props[:]  # paths of the machine that exports
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
     check(step, path)
 
 

@@ -25,7 +25,7 @@ class Stepper:
     def __init__(self, model: Path) -> None:
         self._session = session(onnx.load(model), as_written=True)
         self._outputs = [output.name for output in self._session.get_outputs()]
-        self._past: dict[str, NDArray[np.float32]] = {}
+        self.past: dict[str, NDArray[np.float32]] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -34,15 +34,15 @@ class Stepper:
         for value in self._session.get_inputs():
             if value.name.startswith("past_"):
                 shape = [size if isinstance(size, int) else 0 for size in value.shape]
-                self._past[value.name] = np.zeros(shape, np.float32)
+                self.past[value.name] = np.zeros(shape, np.float32)
 
     def step(self, token: int) -> NDArray[np.float32]:
         """Return the scores [vocabulary] of the token that follows. Raises ValueError when the context is full."""
         if self.position == CONTEXT:
             raise ValueError(f"token {CONTEXT + 1} of a text; the model knows {CONTEXT} positions")
-        feed = {"ids": np.array([[token]]), "position": np.array([[self.position]]), **self._past}
+        feed = {"ids": np.array([[token]]), "position": np.array([[self.position]]), **self.past}
         results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
-        self._past = {name: results[name.replace("past", "present", 1)] for name in self._past}
+        self.past = {name: results[name.replace("past", "present", 1)] for name in self.past}
         self.position += 1
         return results["logits"].reshape(-1)
 
