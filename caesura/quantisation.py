@@ -8,7 +8,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ import numpy.typing as npt
 import onnx
 
 from caesura.api import UsageError
-from caesura.samples import samples_of
-from compiler import CompileError, OpenDimension
+from caesura.samples import Sample, samples_of
+from caesura.step_samples import sequences_of
+from compiler import CompileError, OpenDimension, State, States, states_of
 from sim.host import ContainedProcess, confine, end_after, frames
 from sw.runtime import InputError
 
@@ -29,6 +30,9 @@ _SAID = 1 << 16  #: characters of an error
 _COMPARED = 16  #: samples on which outputs are compared
 _PROGRAM = "from caesura.quantisation import serve; serve({seconds}, {memory}, {folder!r})"
 _ERRORS: dict[str, type[Exception]] = {one.__name__: one for one in (UsageError, InputError, CompileError, OSError)}
+
+
+_Outputs = Mapping[str, npt.NDArray]
 
 
 @dataclass(frozen=True)
@@ -53,30 +57,40 @@ class _Input:
 
 def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], None]) -> dict[str, Any]:
     """Write the 8-bit model to ``output``; return the number of samples, the signal to noise of each output in
-    decibels, which nodes the accelerator refuses, and if it refuses none, why the CPU runs what it does. ``told`` hears
+    decibels, which nodes the accelerator refuses, and if it refuses none, why the CPU runs what it does. Of a step
+    model also ``steps``, the outputs that are ``states``, and the ``sizes`` that it was compiled with. ``told`` hears
     what goes on. Raises :class:`UsageError`, :class:`InputError`, and what the frontend raises."""
     model, data = Path(asked.model), Path(asked.data)
     told(f"reading {model.name}")
-    proto, ports = _float_model(model, asked.sizes)
-    feeds = samples_of(data, ports, asked.samples)
-    if not feeds:
-        raise UsageError(f"{data}: no samples")
+    proto, ports, states = _float_model(model, asked.sizes)
     types = {port.name: port.dtype for port in ports}
-    feeds = [{name: _numbers(data, name, value, types[name]) for name, value in feed.items()} for feed in feeds]
+
+    def numbers(feeds: Iterable[Sample]) -> list[Sample]:
+        return [{name: _numbers(data, name, value, types[name]) for name, value in feed.items()} for feed in feeds]
+
+    sequences = [numbers(one) for one in sequences_of(data, ports, asked.samples)] if states else []
+    feeds = [] if states else numbers(samples_of(data, ports, asked.samples))
+    if not feeds and not sequences:
+        raise UsageError(f"{data}: no samples")
     from compiler import causes, load, quantise as quantiser, recurrent_amid  # onnxruntime's tools take a second
 
+    longest = max(map(len, sequences), default=0)
+    sizes = asked.sizes | {state.label: max(longest - 1, 1) for state in states if state.label}
     try:
         prepared = quantiser.prepared(proto)
-        if refused := recurrent_amid(load(prepared, sizes=asked.sizes)):
+        if refused := recurrent_amid(load(prepared, sizes=sizes)):
             raise UsageError(f"{model}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
-        told(f"finding ranges on {len(feeds)} samples")
-        quantiser.quantise(prepared, feeds, output, activations=asked.activations, per_channel=not asked.per_tensor)
+        given = quantiser.StepFeeds(proto, sequences) if states else feeds
+        told(f"finding ranges on {len(given)} {'steps' if states else 'samples'}")
+        quantiser.quantise(prepared, given, output, activations=asked.activations, per_channel=not asked.per_tensor)
     except (OSError, UsageError):
         raise
     except Exception as error:  # onnxruntime's have no common base, and its quantiser asserts
         raise UsageError(f"{model}: onnxruntime cannot quantise it: {error or type(error).__name__}") from None
     told("comparing with the float model")
-    return {"samples": len(feeds), **_compared(proto, output, feeds, asked.sizes)}
+    of_steps = {"steps": len(given), "states": [state.present for state in states], "sizes": sizes} if states else {}
+    pairs = _stepped_pairs(proto, output, sequences) if states else _pairs(proto, output, feeds)
+    return {"samples": len(sequences or feeds), "sqnr_db": _ratios(pairs), **_taken(output, sizes), **of_steps}
 
 
 def _numbers(path: Path, name: str, value: npt.NDArray, dtype: str) -> npt.NDArray:
@@ -94,43 +108,91 @@ def _numbers(path: Path, name: str, value: npt.NDArray, dtype: str) -> npt.NDArr
     return made
 
 
-def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input]]:
-    """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already."""
-    from compiler import QuantisedForm, load, quantised_form
+def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input], list[State]]:
+    """Return a float model with fixed shapes, but for the dimension of its states, its inputs but pasts, and its
+    states. Raises :class:`UsageError` if it is quantised already."""
+    from compiler import QuantisedForm, load, quantised_form, read_model
 
-    source = load(path, sizes=sizes)
+    given = read_model(path)
+    states = states_of(given)
+    found = {state.past: state for state in states.found if state.label and state.label not in sizes}
+    if found:
+        _check_step_inputs(path, given, states)
+    try:
+        source = load(path, sizes=sizes | {state.label: 1 for state in found.values() if state.label})
+    except OpenDimension as error:
+        if not states.refused:
+            raise
+        raise UsageError(f"{error.told(f'--dim {error.label}=N,')} ({states.told()})") from None
     form = quantised_form(source.model)
     if form is not QuantisedForm.FLOAT:
         raise UsageError(
             f"{path}: the model is quantised already ({form.value}); give the float model it was made from"
         )
-    return source.model, [_Input(name, list(sig.shape), sig.dtype) for name, sig in source.signatures.items()]
+    for value in source.model.graph.input:
+        if (state := found.get(value.name)) and state.label:
+            value.type.tensor_type.shape.dim[state.axis].dim_param = state.label
+    ports = [_Input(name, list(sig.shape), sig.dtype) for name, sig in source.signatures.items() if name not in found]
+    return source.model, ports, list(found.values())
 
 
-def _compared(proto: onnx.ModelProto, path: Path, feeds: list[dict], sizes: dict[str, int]) -> dict:
-    """Return how far outputs are from those of the float model, which nodes the accelerator refuses, and why steps of
-    the CPU are such, if it refuses none."""
-    from compiler import Host, UnsupportedModel, golden_outputs, import_model
+def _check_step_inputs(path: Path, model: onnx.ModelProto, states: States) -> None:
+    """Raise :class:`UsageError` for an input that would grow with the states, and is none."""
+    if states.refused:
+        raise UsageError(f"{path}: {states.told()}")
+    pasts = {state.past for state in states.found}
+    for value in model.graph.input:
+        labels = {dim.dim_param for dim in value.type.tensor_type.shape.dim}
+        if value.name not in pasts and ("mask" in value.name.lower() or states.label in labels):
+            raise UsageError(
+                f"{path}: input {value.name!r} goes with the states, which one token reads in full, so it needs no "
+                "mask: export the model without it"
+            )
+
+
+def _pairs(proto: onnx.ModelProto, path: Path, feeds: list[Sample]) -> Iterator[tuple[_Outputs, _Outputs]]:
+    """Yield the outputs of the float and of the 8-bit model."""
+    from compiler import golden_outputs
     from sim.host import session
 
-    signal: dict[str, float] = {}
-    noise: dict[str, float] = {}
     run = session(proto)
     names = [value.name for value in run.get_outputs()]
     for feed in feeds[:_COMPARED]:
-        got = golden_outputs(path, feed)
-        for name, wanted in zip(names, run.run(names, feed), strict=True):
-            signal[name] = signal.get(name, 0.0) + float(np.square(wanted, dtype=np.float64).sum())
-            error = wanted.astype(np.float64) - got[name]
-            noise[name] = noise.get(name, 0.0) + float(np.square(error).sum())
-    ratios = {name: round(10 * np.log10(signal[name] / max(noise[name], 1e-30)), 2) for name in names if signal[name]}
-    refused: list[str] = []
-    on_cpu: list[str] = []
+        yield dict(zip(names, run.run(names, feed), strict=True)), golden_outputs(path, feed)
+
+
+def _stepped_pairs(
+    proto: onnx.ModelProto, path: Path, sequences: list[list[Sample]]
+) -> Iterator[tuple[_Outputs, _Outputs]]:
+    """Yield the outputs of each step of the float and of the 8-bit model, each with presents of its own as pasts."""
+    from compiler import quantise as quantiser, read_model
+
+    made = read_model(path)
+    for sequence in sequences[:_COMPARED]:
+        for (_, wanted), (_, got) in zip(*(quantiser.stepped(one, sequence) for one in (proto, made)), strict=True):
+            yield wanted, got
+
+
+def _ratios(pairs: Iterable[tuple[_Outputs, _Outputs]]) -> dict[str, float]:
+    """Return the signal to noise of each output in decibels."""
+    signal: dict[str, float] = {}
+    noise: dict[str, float] = {}
+    for wanted, got in pairs:
+        for name, value in wanted.items():
+            signal[name] = signal.get(name, 0.0) + float(np.square(value, dtype=np.float64).sum())
+            noise[name] = noise.get(name, 0.0) + float(np.square(value.astype(np.float64) - got[name]).sum())
+    return {name: round(10 * np.log10(found / max(noise[name], 1e-30)), 2) for name, found in signal.items() if found}
+
+
+def _taken(path: Path, sizes: dict[str, int]) -> dict[str, list[str]]:
+    """Return which nodes the accelerator refuses, and why steps of the CPU are such, if it refuses none."""
+    from compiler import Host, UnsupportedModel, import_model
+
     try:
-        on_cpu = [op.reason for op in import_model(path, sizes=sizes).ops if isinstance(op, Host)]
+        ops = import_model(path, sizes=sizes).ops
     except UnsupportedModel as error:
-        refused = [str(node) for node in error.nodes]
-    return {"sqnr_db": ratios, "refused": refused, "on_cpu": on_cpu}
+        return {"refused": [str(node) for node in error.nodes], "on_cpu": []}
+    return {"refused": [], "on_cpu": [op.reason for op in ops if isinstance(op, Host)]}
 
 
 @dataclass(frozen=True)

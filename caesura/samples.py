@@ -40,12 +40,12 @@ def samples_of(
     one whose size is that of the array, whatever the shape says; samples of several sizes are arrays NAME.0, NAME.1 and
     so on of each input. Raises :class:`InputError`.
     """
-    arrays = _arrays(path)
+    arrays = arrays_of(path)
     if axes and not any(port.name in arrays for port in ports):
-        numbered = [_numbered(port.name, arrays) for port in ports]
+        numbered = [numbered_of(port.name, arrays) for port in ports]
         if all(numbered):
             return _varying(path, ports, numbered, count, axes)
-    found = {port.name: _find(path, port, len(ports) == 1, arrays) for port in ports}
+    found = {port.name: array_of(path, port, len(ports) == 1, arrays) for port in ports}
     shapes = {port.name: _shape(port, found[port.name], (axes or {}).get(port.name)) for port in ports}
     stacks = {name: _split(path, name, shapes[name], array) for name, array in found.items()}
     wanted = min(map(len, stacks.values())) if count is None else count
@@ -55,8 +55,8 @@ def samples_of(
     return [{name: stack[i] for name, stack in stacks.items()} for i in range(wanted)]
 
 
-def _numbered(name: str, arrays: Mapping[str, npt.NDArray]) -> list[npt.NDArray]:
-    """Return the arrays NAME.0, NAME.1 and so on."""
+def numbered_of(name: str, arrays: Mapping[str, npt.NDArray]) -> list[npt.NDArray]:
+    """Return the arrays NAME.0, NAME.1 and so on of a file."""
     return [arrays[key] for key in takewhile(arrays.__contains__, (f"{name}.{at}" for at in range(len(arrays))))]
 
 
@@ -77,14 +77,14 @@ def _varying(
 
 def load_labels(path: Path, count: int) -> npt.NDArray[np.int64] | None:
     """Return the classes of the first ``count`` samples if the file names them, in an array such as ``label``."""
-    found = next((array for name, array in _arrays(path).items() if name.lower() in _LABELS), None)
+    found = next((array for name, array in arrays_of(path).items() if name.lower() in _LABELS), None)
     if found is None or found.size < count or found.dtype.kind not in "iu" or found.ndim == 0:
         return None
     flat = found.reshape(-1) if found.size == found.shape[0] else None
     return None if flat is None else flat[:count].astype(np.int64)
 
 
-def _arrays(path: Path) -> dict[str, npt.NDArray]:
+def arrays_of(path: Path) -> dict[str, npt.NDArray]:
     """Return all arrays of an .npz file, or ``input`` of an .npy file. Raises :class:`InputError`."""
     try:
         with path.open("rb") as file:
@@ -117,7 +117,9 @@ def _unpacked(file: BinaryIO) -> int:
     return size
 
 
-def _find(path: Path, port: Input, only: bool, arrays: dict[str, npt.NDArray]) -> npt.NDArray:
+def array_of(path: Path, port: Input, only: bool, arrays: dict[str, npt.NDArray]) -> npt.NDArray:
+    """Return the array of an input. ``only``: the model has no other, so the array ``input`` or the only one is its.
+    Raises :class:`InputError`."""
     if port.name in arrays:
         return arrays[port.name]
     if only and "input" in arrays:

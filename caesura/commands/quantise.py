@@ -1,7 +1,7 @@
 """Defines ``caesura quantise``, which makes of a float ONNX model an 8-bit one that the accelerator runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,14 @@ from caesura.views import Progress, json_text, say, write
 
 def quantise(
     model: Annotated[Path, typer.Argument(help="a float ONNX model")],
-    data: Annotated[Path, typer.Option(help="samples to find ranges with: .npz, or .npy for a single input")],
+    data: Annotated[
+        Path,
+        typer.Option(help="samples to find ranges with: .npz, or .npy for a single input"),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="where to write the 8-bit model")],
-    samples: Annotated[int | None, typer.Option(min=1, help="how many samples to use (default: all)")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="how many samples, or sequences of tokens, to use (default: all)")
+    ] = None,
     activations: Annotated[str, typer.Option(help="type of activations: int8 or uint8")] = "int8",
     dim: Dim = None,
     per_tensor: Annotated[bool, typer.Option("--per-tensor", help="one scale for all channels of weights")] = False,
@@ -24,6 +29,8 @@ def quantise(
     as_json: Json = False,
 ) -> None:
     """Quantise a float ONNX model with onnxruntime: ranges from samples, batch normalisation folded.
+
+    A step model, a decoder of one token whose past is an input and whose present an output, is run token by token.
 
     It is done in a process that ends with an error when it takes more time or memory than its limits."""
     check_writable(output)
@@ -39,9 +46,11 @@ def quantise(
     if as_json:
         write(json_text(found))
         return
-    ratios = ", ".join(f"{name} {ratio:.1f} dB" for name, ratio in found["sqnr_db"].items())
-    say(f"{output}: {output.stat().st_size:,} bytes, ranges from {found['samples']} samples of {data}")
-    say(f"signal to quantisation noise on them: {ratios}")
+    say(f"{output}: {output.stat().st_size:,} bytes, ranges from {_data_told(found)} of {data}")
+    say(f"signal to quantisation noise on them: {_ratios_told(found)}")
+    if "states" in found:
+        _say_of_steps(output, found)
+        return
     dims = "".join(f" --dim {name}={size}" for name, size in sizes.items())
     command = f"caesura run {output} --input {data}{dims}"
     if found["refused"]:
@@ -54,3 +63,33 @@ def quantise(
         say(f"the accelerator runs all of it but what the CPU does ({'; '.join(found['on_cpu'])}): {command} --check")
     else:
         say(f"the accelerator runs all of it: {command} --check")
+
+
+def _data_told(found: dict[str, Any]) -> str:
+    if "states" not in found:
+        return f"{found['samples']} samples"
+    return f"{found['steps']:,} steps, {found['samples']} sequence{'s' * (found['samples'] > 1)}"
+
+
+def _ratios_told(found: dict[str, Any]) -> str:
+    """Return the signal to noise of outputs; of states, which are many, the lowest."""
+    states, ratios = found.get("states", []), found["sqnr_db"]
+    told = [f"{name} {ratio:.1f} dB" for name, ratio in ratios.items() if name not in states]
+    lowest = min((ratio for name, ratio in ratios.items() if name in states), default=None)
+    return ", ".join([*told, *([] if lowest is None else [f"states {lowest:.1f} dB or more"])])
+
+
+def _say_of_steps(output: Path, found: dict[str, Any]) -> None:
+    """Say what the accelerator makes of a step model."""
+    dims = "".join(f" --dim {name}={size}" for name, size in found["sizes"].items())
+    say(f"it has {len(found['states'])} states, each with one scale: a present comes back as the past byte by byte")
+    if found["refused"]:
+        count = len(found["refused"])
+        say(
+            f"the accelerator cannot run {count} node{'s' if count > 1 else ''} of a step, which caesura info "
+            f"{output}{dims} lists"
+        )
+    elif found["on_cpu"]:
+        say(f"with{dims} the accelerator runs all of it but what the CPU does: {'; '.join(found['on_cpu'])}")
+    else:
+        say(f"with{dims} the accelerator runs all of it")

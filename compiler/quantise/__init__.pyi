@@ -1,1 +1,2 @@
-from .quantisation import Feed as Feed, prepared as prepared, quantise as quantise
+from .quantisation import prepared as prepared, quantise as quantise
+from .step_feeds import Feed as Feed, StepFeeds as StepFeeds, stepped as stepped

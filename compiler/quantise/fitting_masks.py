@@ -2,7 +2,7 @@
 itself. A score that does not count becomes low enough that its exponential is nothing beside those that do."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ class _Mask:
     added: npt.NDArray[np.float32] | None = None  #: to those that count
 
 
-def fitting_masks(model: onnx.ModelProto, feeds: Sequence[Mapping[str, npt.NDArray]]) -> onnx.ModelProto:
+def fitting_masks(model: onnx.ModelProto, feeds: Iterable[Mapping[str, npt.NDArray]]) -> onnx.ModelProto:
     """Return a model in which constant masks in front of softmax, Where or Add, are Where with a value that is fit for
     the scores that the model has on ``feeds``. Where a mask reads a quotient by a constant, that is a product: the
     quantiser stores no quotients, and no Where that reads something that it does not store."""
@@ -130,7 +130,7 @@ def _summed(node: onnx.NodeProto, given: list[npt.NDArray | None]) -> _Mask | No
 
 
 def _values(
-    model: onnx.ModelProto, masks: Sequence[_Mask], feeds: Sequence[Mapping[str, npt.NDArray]]
+    model: onnx.ModelProto, masks: Sequence[_Mask], feeds: Iterable[Mapping[str, npt.NDArray]]
 ) -> dict[str, float]:
     """Return by the result of each mask what a score becomes that does not count: no higher than any that does, and
     so far below the lowest maximum of a row that all of them are nothing."""

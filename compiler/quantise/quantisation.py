@@ -3,32 +3,34 @@
 import contextlib
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numpy.typing as npt
 import onnx
 import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from compiler.quantise.fitting_masks import fitting_masks, stored_alike
+from compiler.quantise.merged_nodes import merged
 from compiler.quantise.plain_attention import plain_attention
 from compiler.quantise.plain_norms import plain_norms
+from compiler.quantise.state_scales import one_scale_each
+from compiler.quantise.step_feeds import Feed
+from compiler.quantise.stored_tables import stored_tables
 from compiler.quantise.unrolled_cells import unrolled
 from compiler.quantise.written_rms import rms_nodes
 
 _OLDEST = 13  #: operator set
-
-Feed = Mapping[str, npt.NDArray]
 
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a float model with shapes inferred, batch normalisations folded into the convolutions before them, and
     recurrent nodes as single cells where :func:`compiler.quantise.unrolled_cells.why_rolled` has nothing against it,
     normalisations of channels without their scales and biases, which follow, and Attention and RotaryEmbedding in
-    single operators, see :mod:`compiler.quantise.plain_attention`. An older model is converted to the first
-    operator set whose QuantizeLinear has an axis."""
+    single operators, see :mod:`compiler.quantise.plain_attention`. Equal nodes of a step model are one, see
+    :mod:`compiler.quantise.merged_nodes`. An older model is converted to the first operator set whose QuantizeLinear
+    has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
     if version < _OLDEST:
         model = onnx.version_converter.convert_version(model, _OLDEST)
@@ -36,7 +38,7 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
         source, target = Path(folder) / "float.onnx", Path(folder) / "prepared.onnx"
         onnx.save(plain_norms(model), source)  # onnxruntime puts a function in the place of group normalisations
         quant_pre_process(source, target, skip_symbolic_shape=True)
-        return plain_attention(plain_norms(unrolled(onnx.load(target))))
+        return merged(plain_attention(plain_norms(unrolled(onnx.load(target)))))
 
 
 def quantise(
@@ -47,9 +49,11 @@ def quantise(
 
     Activations are ``int8`` or ``uint8`` per tensor with a zero point; their ranges are the smallest and largest values
     seen on ``feeds``, which are inputs by name. Weights are int8, symmetric, with a scale per output channel or one.
-    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.quantise.fitting_masks`.
+    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.quantise.fitting_masks`. States
+    have one scale each, see :mod:`compiler.quantise.state_scales`; ``feeds`` of a model that has some are
+    :class:`compiler.quantise.step_feeds.StepFeeds`.
     """
-    feeds = list(feeds)
+    feeds = list(feeds) if isinstance(feeds, Iterator) else feeds
     given = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
     masked = fitting_masks(given, feeds)
     with _quiet():
@@ -65,10 +69,12 @@ def quantise(
             calibrate_method=CalibrationMethod.MinMax,
             extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
         )
+    made = onnx.load(str(path))
     if masked is not given:
-        made = onnx.load(str(path))
         stored_alike(made)
-        onnx.save(made, str(path))
+    stored_tables(made)
+    one_scale_each(made)
+    onnx.save(made, str(path))
 
 
 @contextlib.contextmanager

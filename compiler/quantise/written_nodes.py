@@ -14,25 +14,34 @@ from onnx import helper, numpy_helper
 
 @dataclass(frozen=True)
 class ModelValues:
-    """Shapes and constants of a model, by name."""
+    """Shapes and constants of a model, by name. ``partial``: shapes of which not all is known, with -1 for that."""
 
     shapes: dict[str, tuple[int, ...]]
     constants: dict[str, npt.NDArray]
+    partial: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return a shape, in full or partial; None if not even the rank is known."""
+        return self.shapes.get(name, self.partial.get(name))
 
     @classmethod
     def of(cls, model: onnx.ModelProto) -> "ModelValues":
         """Return what is known of ``model``."""
-        shapes = {}
+        shapes, partial = dict[str, tuple[int, ...]](), dict[str, tuple[int, ...]]()
         graph = onnx.shape_inference.infer_shapes(model).graph
-        for value in (*graph.input, *graph.value_info):
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            if not value.type.tensor_type.HasField("shape"):
+                continue
             dims = value.type.tensor_type.shape.dim
-            if all(dim.HasField("dim_value") for dim in dims):
-                shapes[value.name] = tuple(dim.dim_value for dim in dims)
+            known = all(dim.HasField("dim_value") for dim in dims)
+            (shapes if known else partial)[value.name] = tuple(
+                dim.dim_value if dim.HasField("dim_value") else -1 for dim in dims
+            )
         constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant" and (value := _constant(node.attribute[0])) is not None:
                 constants[node.output[0]] = value
-        return cls(shapes | {name: value.shape for name, value in constants.items()}, constants)
+        return cls(shapes | {name: value.shape for name, value in constants.items()}, constants, partial)
 
 
 def _constant(attribute: onnx.AttributeProto) -> npt.NDArray | None:
@@ -98,9 +107,14 @@ class NodeWriter:
 
     def result(self, name: str) -> None:
         """Let the last operator, which made ``name``, make the node's first output."""
+        self.named(name, self.node.output[0])
+
+    def named(self, name: str, wanted: str) -> str:
+        """Let the last operator, which made ``name``, make ``wanted``; return that."""
         last = self.nodes[-1]
         assert last.output[0] == name
-        last.output[0] = self.node.output[0]
+        last.output[0] = wanted
+        return wanted
 
 
 def rewritten(model: onnx.ModelProto, write: Callable[[NodeWriter], None], *kinds: str) -> onnx.ModelProto:

@@ -143,7 +143,7 @@ def test_the_accelerator_runs_a_quantised_rotation(rank, interleaved, part, tmp_
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (lambda: attention(3, more=("pk", "pv")), "it has past or present keys and values"),
+        (lambda: attention(3, more=("pk", "pv")), "it has past keys and values, and more than one token"),
         (lambda: attention(4, mask="mask"), "its mask is computed"),
         (lambda: attention(4, mask=np.tri(ROWS, k=-1, dtype=bool)), "its mask leaves a query no key"),
     ],
