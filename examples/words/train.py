@@ -18,7 +18,7 @@ from examples.words import CONTEXT, corpus, tokens
 from examples.words.network import Decoder
 
 SEED = 1
-STEPS = 5500
+STEPS = 3000
 BATCH = 8  #: windows of `CONTEXT` tokens
 LEARNING_RATE = 2e-3
 WARM_UP = 200  #: steps
