@@ -76,4 +76,4 @@ from .reference import run_all as run_all
 from .search.lv2_claim import Lv2Claim as Lv2Claim
 from .search.programs import MeasuredBuild as MeasuredBuild, build_timed as build_timed
 from .search.ranges import Told as Told, compile_range as compile_range
-from .states import State as State, States as States, states_of as states_of
+from .states import ModelState as ModelState, ModelStates as ModelStates, states_of as states_of

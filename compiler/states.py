@@ -8,12 +8,12 @@ import onnx
 from onnx import helper
 
 _PASSED = ("Identity", "QuantizeLinear", "DequantizeLinear")  #: nothing but a state's own steps may be between
-_KEYS, _VALUES = 4, 5  #: inputs of Attention
+_KEYS = 4  #: input of Attention; past values are behind it
 _ROWS = 2  #: axis of Attention's past keys and values
 
 
 @dataclass(frozen=True)
-class State:
+class ModelState:
     """Input ``past`` and output ``present``, which node ``node`` makes of the past and ``new`` along ``axis``."""
 
     past: str
@@ -25,10 +25,10 @@ class State:
 
 
 @dataclass(frozen=True)
-class States:
+class ModelStates:
     """The states of a model in the order of its inputs, and why an input that looks like a past is none."""
 
-    found: list[State] = field(default_factory=list)
+    found: list[ModelState] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -41,22 +41,24 @@ class States:
         return "; ".join(f"input {name!r} is no past of a state: {reason}" for name, reason in self.refused.items())
 
 
-def states_of(model: onnx.ModelProto) -> States:
-    """Return the states of a model, float or quantised. An input looks like a past if it is float, its first dimension
-    is not its only dynamic one, and Concat or Attention reads it or its name says so."""
-    graph, made = _Graph(model.graph), States()
+def states_of(model: onnx.ModelProto) -> ModelStates:
+    """Return the states of a model, float or quantised. An input looks like a past if it is float, has a dynamic
+    dimension behind the first, and is one to Attention, is a part of an output, or has "past" in its name. A model
+    without such an input is for one length: what it appends to is believed to be a past."""
+    graph, made = _Graph(model.graph), ModelStates()
     for value in model.graph.input:
         if value.name in graph.constants or value.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
             continue
         found = graph.state(value)
-        if isinstance(found, State):
+        if isinstance(found, ModelState):
             made.found.append(found)
         elif found is not None:
             made.refused[value.name] = found
-    first = made.found[0] if made.found else None
-    for state in [one for one in made.found if first is not None and one.label != first.label]:
+    if made.refused or any(state.label for state in made.found):
+        made.found[:] = [state for state in made.found if state.label]
+    for state in [one for one in made.found if one.label != made.label]:
         made.found.remove(state)
-        made.refused[state.past] = f"its dimension is {state.label!r}, and that of {first.past!r} {first.label!r}"
+        made.refused[state.past] = f"its dimension is {state.label!r}, and that of states before it {made.label!r}"
     return made
 
 
@@ -71,22 +73,23 @@ class _Graph:
             for name in dict.fromkeys(node.input):
                 self._readers.setdefault(name, []).append(node)
 
-    def state(self, value: onnx.ValueInfoProto) -> State | str | None:
+    def state(self, value: onnx.ValueInfoProto) -> ModelState | str | None:
         """Return the state whose past an input is, why there is none, or None for an input that looks like no past."""
         name, dims = value.name, value.type.tensor_type.shape.dim
-        open_axes = [axis for axis, dim in enumerate(dims) if axis and not dim.HasField("dim_value")]
+        open_axes = [axis for axis, dim in enumerate(dims) if axis and dim.dim_value <= 0]
         appending = [
             (node, alias) for node, alias in self._read(name) if node.op_type in ("Concat", "Attention")
             and (node.op_type == "Concat" or alias in node.input[_KEYS:])
         ]  # fmt: skip
         found = [self._appended(name, node, alias, len(dims), open_axes) for node, alias in appending]
-        states = [one for one in found if isinstance(one, State)]
+        states = [one for one in found if isinstance(one, ModelState)]
         if len(states) == 1 and len(open_axes) <= 1:
             (state,) = states
             label = dims[state.axis].dim_param or None
             if not open_axes or label:
-                return State(state.past, state.new, state.present, state.node, state.axis, label)
-        if not open_axes or not (appending or "past" in name.lower()):
+                return ModelState(state.past, state.new, state.present, state.node, state.axis, label)
+        attends = any(node.op_type == "Attention" for node, _ in appending)
+        if not open_axes or not (states or attends or "past" in name.lower()):
             return None
         if len(open_axes) > 1:
             return f"it has {len(open_axes)} dynamic dimensions behind the first, and one grows"
@@ -96,7 +99,9 @@ class _Graph:
             return "its dynamic dimension has no name"
         return next((one for one in found if isinstance(one, str)), "no Concat or Attention appends to it")
 
-    def _appended(self, past: str, node: onnx.NodeProto, alias: str, rank: int, open_axes: list[int]) -> State | str:
+    def _appended(
+        self, past: str, node: onnx.NodeProto, alias: str, rank: int, open_axes: list[int]
+    ) -> ModelState | str:
         """Return the state that a node makes of a past, or why that is none."""
         if node.op_type == "Attention":
             index = list(node.input).index(alias)
@@ -113,7 +118,7 @@ class _Graph:
         if len(presents) != 1:
             told = f"{len(presents)} outputs are" if presents else "no output is"
             return f"{told} what {node.op_type} {node.name or result!r} makes of it"
-        return State(past, new, presents[0], node.output[0], axis, None)
+        return ModelState(past, new, presents[0], node.output[0], axis, None)
 
     def _names(self, name: str) -> Iterator[str]:
         """Yield a name, and those of what only hands it on."""

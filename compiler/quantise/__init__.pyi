@@ -1,2 +1,2 @@
 from .quantisation import prepared as prepared, quantise as quantise
-from .step_feeds import Feed as Feed, StepFeeds as StepFeeds, stepped as stepped
+from .step_feeds import Feed as Feed, StepFeeds as StepFeeds, StepModel as StepModel

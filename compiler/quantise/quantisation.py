@@ -12,7 +12,7 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from compiler.quantise.fitting_masks import fitting_masks, stored_alike
-from compiler.quantise.merged_nodes import merged
+from compiler.quantise.joined_nodes import joined
 from compiler.quantise.plain_attention import plain_attention
 from compiler.quantise.plain_norms import plain_norms
 from compiler.quantise.state_scales import one_scale_each
@@ -20,6 +20,7 @@ from compiler.quantise.step_feeds import Feed
 from compiler.quantise.stored_tables import stored_tables
 from compiler.quantise.unrolled_cells import unrolled
 from compiler.quantise.written_rms import rms_nodes
+from compiler.quantise.written_rotation import signed_tables
 
 _OLDEST = 13  #: operator set
 
@@ -29,8 +30,9 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
     recurrent nodes as single cells where :func:`compiler.quantise.unrolled_cells.why_rolled` has nothing against it,
     normalisations of channels without their scales and biases, which follow, and Attention and RotaryEmbedding in
     single operators, see :mod:`compiler.quantise.plain_attention`. Equal nodes of a step model are one, see
-    :mod:`compiler.quantise.merged_nodes`. An older model is converted to the first operator set whose QuantizeLinear
-    has an axis."""
+    :mod:`compiler.quantise.joined_nodes`, and rotations have their signs in tables, see
+    :mod:`compiler.quantise.written_rotation`. An older model is converted to the first operator set whose
+    QuantizeLinear has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
     if version < _OLDEST:
         model = onnx.version_converter.convert_version(model, _OLDEST)
@@ -38,7 +40,7 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
         source, target = Path(folder) / "float.onnx", Path(folder) / "prepared.onnx"
         onnx.save(plain_norms(model), source)  # onnxruntime puts a function in the place of group normalisations
         quant_pre_process(source, target, skip_symbolic_shape=True)
-        return merged(plain_attention(plain_norms(unrolled(onnx.load(target)))))
+        return signed_tables(joined(plain_attention(plain_norms(unrolled(onnx.load(target))))))
 
 
 def quantise(

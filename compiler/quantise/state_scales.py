@@ -3,7 +3,7 @@ is the same bytes."""
 
 import onnx
 
-from compiler.states import State, states_of
+from compiler.states import ModelState, states_of
 
 _MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Identity")  #: values stay as they are
 
@@ -27,10 +27,11 @@ class _Quantised:
             for name in node.input:
                 self._readers.setdefault(name, []).append(node)
 
-    def share(self, state: State) -> None:
+    def share(self, state: ModelState) -> None:
         """Give all parts of ``state`` the scale and the zero point of its present."""
         concat = self._makers[state.node]
-        (present,) = [node for node in self._readers.get(state.node, []) if node.op_type == "QuantizeLinear"] or [None]
+        readers = self._readers.get(state.node, [])
+        present = next((node for node in readers if node.op_type == "QuantizeLinear"), None)
         if present is None:
             raise StateNotStored(f"what Concat {concat.name!r} makes of past {state.past!r} is not stored in 8 bits")
         for name, told in ((concat.input[0], f"past {state.past!r}"), (concat.input[1], f"what {state.past!r} takes")):

@@ -20,10 +20,8 @@ def stored_tables(model: onnx.ModelProto) -> None:
             same[node.output[0]] = back.input[0]
     for node in model.graph.node:
         node.input[:] = [same.get(name, name) for name in node.input]
-    read = {*outputs, *(name for node in model.graph.node for name in node.input)}
-    unread = [
-        node for node in model.graph.node
-        if node.output[0] in same or (node.op_type == "DequantizeLinear" and node.output[0] not in read)
-    ]  # fmt: skip
-    for node in unread:
-        model.graph.node.remove(node)
+    kept = [node for node in model.graph.node if node.output[0] not in same]
+    read = {*outputs, *(name for node in kept for name in node.input)}
+    kept = [node for node in kept if node.op_type != "DequantizeLinear" or node.output[0] in read]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)

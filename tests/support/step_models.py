@@ -10,7 +10,6 @@ import onnx
 from onnx import TensorProto, helper
 
 from compiler import quantise
-from sim.host import session
 from tests.support.decoder_nets import angles
 from tests.support.onnx_models import Net
 
@@ -61,9 +60,7 @@ def step_model(net: StepNet = StepNet()) -> onnx.ModelProto:
 def quantised_step_model(net: StepNet, path: Path, samples: int = 3, length: int = 12) -> onnx.ModelProto:
     """Write the 8-bit form of the model of ``net`` to ``path``, with ranges from random tokens; return it."""
     model = step_model(net)
-    sequences = [
-        [feed_of(net, token, at) for at, token in enumerate(tokens)] for tokens in net.tokens(samples, length)
-    ]  # fmt: skip
+    sequences = [[feed_of(net, token, at) for at, token in enumerate(one)] for one in net.tokens(samples, length)]
     quantise.quantise(quantise.prepared(model), quantise.StepFeeds(model, sequences), path)
     return onnx.load(path)
 
@@ -72,13 +69,8 @@ def run_steps(
     model: onnx.ModelProto, net: StepNet, tokens: Iterable[int], *, as_written: bool = False
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the outputs of each step of a model, float or quantised, over one sequence; presents become pasts."""
-    run = session(model, as_written=as_written)
-    names = [value.name for value in run.get_outputs()]
-    past = {name: np.zeros((1, net.key_heads, 0, net.head), np.float32) for name, _ in net.states}
-    for at, token in enumerate(tokens):
-        found = dict(zip(names, run.run(names, {**feed_of(net, token, at), **past}), strict=True))
-        yield found
-        past = {name: found[present] for name, present in net.states}
+    sequence = [feed_of(net, token, at) for at, token in enumerate(tokens)]
+    yield from (found for _, found in quantise.StepModel(model, as_written=as_written).steps(sequence))
 
 
 def feed_of(net: StepNet, token: int, at: int) -> dict[str, np.ndarray]:

@@ -10,7 +10,7 @@ from compiler.states import states_of
 _KINDS = ("Gather", "Unsqueeze", "Reshape")  #: rows of tables at a position, and what is in front of products with bias
 
 
-def merged(model: onnx.ModelProto) -> onnx.ModelProto:
+def joined(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a step model with one node of these kinds where several are equal, constants by their values; another
     model as it is."""
     if not states_of(model).found:

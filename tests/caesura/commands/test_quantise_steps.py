@@ -1,0 +1,87 @@
+"""``caesura quantise`` of decoders of one token."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+
+import caesura
+from caesura.commands.quantise import quantise
+from compiler import states_of
+from tests.support.step_models import StepNet, run_steps, step_model
+
+NET = StepNet(layers=1)
+
+
+@pytest.fixture
+def files(tmp_path):
+    onnx.save(step_model(NET), tmp_path / "float.onnx")
+    np.savez(tmp_path / "prompts.npz", input_ids=NET.tokens(3, 10))
+    return tmp_path
+
+
+def test_it_is_run_token_by_token(files, capsys):
+    quantise(files / "float.onnx", files / "prompts.npz", files / "q.onnx")
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"ranges from 30 steps, 3 sequences of {files / 'prompts.npz'}" in told
+    assert "logits " in told and "states " in told and "present" not in told.split("it has")[0]
+    assert "it has 2 states, each with one scale" in told
+    assert "with --dim past=9 the accelerator runs all of it but what the CPU does: Gather" in told
+    made = onnx.load(files / "q.onnx")
+    assert len(states_of(made).found) == 2
+    assert len(list(run_steps(made, NET, NET.tokens(1, 5)[0]))) == 5
+
+
+def test_as_json(files, capsys):
+    quantise(
+        files / "float.onnx", files / "prompts.npz", files / "q.onnx", samples=2, activations="uint8", as_json=True
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert (found["samples"], found["steps"], found["sizes"]) == (2, 20, {"past": 9})
+    assert found["states"] == ["present.0.key", "present.0.value"] and not found["refused"]
+    assert set(found["sqnr_db"]) == {"logits", *found["states"]} and min(found["sqnr_db"].values()) > 25
+
+
+def _with_mask(model: onnx.ModelProto) -> None:
+    model.graph.input.append(onnx.helper.make_tensor_value_info("attention_mask", onnx.TensorProto.INT64, (1, "all")))
+
+
+def _with_other_order(model: onnx.ModelProto) -> None:
+    (concat,) = (node for node in model.graph.node if node.output[0] == "present.0.value")
+    concat.input[:] = concat.input[::-1]
+
+
+def _without_presents(model: onnx.ModelProto) -> None:
+    del model.graph.output[1:]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            _with_mask,
+            "input 'attention_mask' goes with the states, .* so it needs no mask: export the model without it",
+        ),
+        (_with_other_order, "input 'past_key_values.0.value' is no past of a state: Concat .* does not append"),
+        (_without_presents, "give its size, --dim past=N, .*'past_key_values.0.key' is no past of a state: no output"),
+    ],
+)
+def test_what_is_no_step_model_is_told(files, change, message):
+    model = step_model(NET)
+    change(model)
+    onnx.save(model, files / "odd.onnx")
+    with pytest.raises(caesura.UsageError, match=message):
+        quantise(files / "odd.onnx", files / "prompts.npz", files / "q.onnx")
+
+
+def test_tokens_beyond_the_table_are_told(files):
+    np.savez(files / "bad.npz", input_ids=np.full((1, 3), NET.vocabulary))
+    with pytest.raises(caesura.UsageError, match="out of data bounds"):
+        quantise(files / "float.onnx", files / "bad.npz", files / "q.onnx")
+
+
+def test_one_length_needs_pasts_as_other_inputs(files):
+    """With a size for the dimension it is a model like others."""
+    with pytest.raises(caesura.InputError, match="no array for input 'position_ids'"):
+        quantise(files / "float.onnx", files / "prompts.npz", files / "q.onnx", dim=["past=4"])
