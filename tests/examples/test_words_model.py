@@ -11,7 +11,7 @@ from examples.words.tokens import SIZE, encode
 
 LAYERS, KEY_HEADS, HEAD = 4, 2, 32
 STATES = [f"{kind}_{layer}" for layer in range(LAYERS) for kind in ("key", "value")]
-MEASURED = 513  #: tokens of the held-out text
+MEASURED = 1025  #: tokens of the held-out text
 MOST_PERPLEXITY = 40.0
 PROMPT = "The with statement"
 CONTINUATION = '.\n\nThe "if" statement\n***********************\n\nThe "with" statement\n***********************\n\nThe "while" statement\n*******************\n\nThe "while" statement\n*******************\n\nThe "while"'
