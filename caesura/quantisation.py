@@ -75,7 +75,7 @@ def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], No
     from compiler import causes, load, quantise as quantiser, recurrent_amid  # onnxruntime's tools take a second
 
     longest = max(map(len, sequences), default=0)
-    sizes = asked.sizes | {state.label: max(longest - 1, 1) for state in states if state.label}
+    sizes = {state.label: max(longest - 1, 1) for state in states if state.label} or asked.sizes
     try:
         prepared = quantiser.prepared(proto)
         if refused := recurrent_amid(load(prepared, sizes=sizes)):
@@ -109,8 +109,8 @@ def _numbers(path: Path, name: str, value: npt.NDArray, dtype: str) -> npt.NDArr
 
 
 def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input], list[ModelState]]:
-    """Return a float model with fixed shapes, but for the dimension of its states, its inputs but pasts, and its
-    states. Raises :class:`UsageError` if it is quantised already."""
+    """Return a float model, one with states with fixed shapes but for the dimension of these, its inputs but pasts, and
+    its states. Raises :class:`UsageError` if it is quantised already."""
     from compiler import QuantisedForm, load, quantised_form, read_model
 
     given = read_model(path)
@@ -129,7 +129,9 @@ def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, li
         raise UsageError(
             f"{path}: the model is quantised already ({form.value}); give the float model it was made from"
         )
-    for value in source.model.graph.input:
+    for value in source.model.graph.input if found else ():
+        for axis, size in enumerate(source.signatures[value.name].shape):
+            value.type.tensor_type.shape.dim[axis].dim_value = size
         if (state := found.get(value.name)) and state.label:
             value.type.tensor_type.shape.dim[state.axis].dim_param = state.label
     ports = [_Input(name, list(sig.shape), sig.dtype) for name, sig in source.signatures.items() if name not in found]
@@ -194,6 +196,8 @@ def _taken(path: Path, sizes: dict[str, int]) -> dict[str, list[str]]:
         ops = import_model(path, sizes=sizes).ops
     except UnsupportedModel as error:
         return {"refused": [str(node) for node in error.nodes], "on_cpu": []}
+    except CompileError as error:
+        return {"refused": [str(error)], "on_cpu": []}
     return {"refused": [], "on_cpu": [op.reason for op in ops if isinstance(op, Host)]}
 
 

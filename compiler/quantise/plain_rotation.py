@@ -43,12 +43,9 @@ def write_rotation(writer: NodeWriter) -> None:
     other = op("Concat", second, first, axis=-1)
     if interleaved:
         other = writer.reshape(other, *whole)
-    looked_up = bool(writer.input(3)) and positions is None
-    factors = [
-        _rows(writer, table, axis) if looked_up else writer.const(np.expand_dims(table, axis))
-        for table in (same, signed)
-    ]
-    name = op("Add", op("Mul", name, factors[0]), op("Mul", other, factors[1]))
+    rows = bool(writer.input(3)) and positions is None
+    by_same = op("Mul", name, _factor(writer, same, axis, rows))
+    name = op("Add", by_same, op("Mul", other, _factor(writer, signed, axis, rows)))
     if rest:
         name = op("Concat", name, *rest, axis=-1)
     if joined:
@@ -56,7 +53,9 @@ def write_rotation(writer: NodeWriter) -> None:
     writer.result(name)
 
 
-def _rows(writer: NodeWriter, table: npt.NDArray[np.float32], axis: int) -> str:
-    """Return the rows of a table at positions that are known at run time only, for all heads."""
-    rows = writer.op("Gather", writer.const(table), writer.input(3))
-    return writer.op("Unsqueeze", rows, writer.const([axis], np.int64))
+def _factor(writer: NodeWriter, table: npt.NDArray[np.float32], axis: int, rows: bool) -> str:
+    """Return cosines or sines for all heads: a constant, or ``rows`` of it at positions that are known at run time."""
+    if not rows:
+        return writer.const(np.expand_dims(table, axis))
+    taken = writer.op("Gather", writer.const(table), writer.input(3))
+    return writer.op("Unsqueeze", taken, writer.const([axis], np.int64))

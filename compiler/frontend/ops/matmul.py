@@ -156,7 +156,7 @@ def attention(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     accelerator could store them."""
     raise Unsupported(
         "its scores and softmax are inside the node in float; caesura quantise of the float model writes it out, as "
-        "MatMul and Softmax, where it has no past keys and its mask is a constant; or export with opset 22 or earlier"
+        "MatMul and Softmax, for a token with a past or where its mask is constant; or export with opset 22 or earlier"
     )
 
 
@@ -165,7 +165,7 @@ def rotary_embedding(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Refused: products with cosines and sines lie inside the node in float."""
     raise Unsupported(
         "its products are inside the node in float; caesura quantise of the float model writes it out, as Mul and Add "
-        "of constants; or export with opset 22 or earlier"
+        "of constants or of rows of tables; or export with opset 22 or earlier"
     )
 
 
