@@ -8,6 +8,7 @@ from itertools import pairwise
 from pydoc_data.topics import topics
 
 HELD_OUT = 0.05  #: of the characters, at the end
+UNDERLINE = re.compile(r"\n([=*~-])\1+$", re.MULTILINE)  #: of a heading
 WRAPPED = 60  #: characters from which a line is taken to go on in the next one
 _ASCII = str.maketrans(
     {"“": '"', "”": '"', "‘": "'", "’": "'", "–": "-", "—": "--", "…": "...", "°": " degrees", "ß": "ss"}
@@ -18,7 +19,7 @@ def text() -> str:
     """All topics in the order of their names, a blank line between paragraphs, none of them wrapped."""
     paragraphs: dict[str, None] = {}
     for name in sorted(topics):
-        plain = topics[name].translate(_ASCII).encode("ascii", "ignore").decode()
+        plain = UNDERLINE.sub("", topics[name]).translate(_ASCII).encode("ascii", "ignore").decode()
         for paragraph in re.split(r"\n\s*\n", plain):
             paragraphs.setdefault(_unwrapped(paragraph.strip("\n")))
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph.strip()) + "\n"

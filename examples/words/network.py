@@ -22,7 +22,7 @@ HEADS = 4
 KEY_HEADS = 2
 HEAD = WIDTH // HEADS
 HIDDEN = 384
-DROPPED = 0.3  #: of what a layer adds, in training
+DROPPED = 0.25  #: of what a layer adds, in training
 ROTATION = 10_000.0  #: base of the angles of rotary positions
 
 State = tuple[Tensor, Tensor]  #: keys and values of a layer, each [N, key heads, tokens, head size]

@@ -12,9 +12,13 @@ from examples.words.tokens import SIZE, encode
 LAYERS, KEY_HEADS, HEAD = 4, 2, 32
 STATES = [f"{kind}_{layer}" for layer in range(LAYERS) for kind in ("key", "value")]
 MEASURED = 1025  #: tokens of the held-out text
-MOST_PERPLEXITY = 40.0
+MOST_PERPLEXITY = 33.0
 PROMPT = "The with statement"
-CONTINUATION = '.\n\nThe "if" statement\n***********************\n\nThe "with" statement\n***********************\n\nThe "while" statement\n*******************\n\nThe "while" statement\n*******************\n\nThe "while"'
+CONTINUATION = (
+    ', the "with" statement, or "global" statement is executed.\n\n'
+    'The "try" statement is executed in a "finally" clause, and the "finally"'
+    ' clause, and "finally" clause, the "finally" clause is executed.\n'
+)
 
 
 @pytest.fixture(scope="module")
