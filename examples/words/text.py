@@ -1,6 +1,6 @@
 """What onnxruntime makes of a step model: the text it writes, and how well it expects one that is there.
 
-    python -m examples.words.text "The with statement" [--steps 80] [--model words_int8.onnx]
+    python -m examples.words.text "The finally clause" [--steps 80] [--model words_int8.onnx]
     python -m examples.words.text --perplexity [--model float.onnx]
 
 A model is computed node by node as it is written, which does not depend on the processor.
@@ -82,7 +82,7 @@ def held_out() -> NDArray[np.uint16]:
 def main() -> None:
     """Write on from a prompt, or measure perplexity."""
     parser = argparse.ArgumentParser(description="what onnxruntime makes of the decoder")
-    parser.add_argument("prompt", nargs="?", default="The with statement")
+    parser.add_argument("prompt", nargs="?", default="The finally clause")
     parser.add_argument("--steps", type=int, default=80, help="tokens to write")
     parser.add_argument("--model", type=Path, default=MODEL)
     parser.add_argument("--perplexity", action="store_true", help="of the text that was held out, instead")

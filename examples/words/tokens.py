@@ -19,7 +19,7 @@ from examples.words import corpus
 VOCABULARY = Path(__file__).parent / "vocabulary.txt"
 SIZE = 1024
 CHARACTERS = 128
-WORD = re.compile(r" ?[A-Za-z]+| ?[^\sA-Za-z]+|\s+(?!\S)|\s+?(?= ?\S)|\s")  #: a word takes the space before it
+WORD = re.compile(r" ?[A-Za-z]+| ?[^\sA-Za-z]+|\s+(?!\S)|\s+?(?= ?\S)")  #: a word takes the space before it
 
 
 def encode(text: str) -> list[int]:

@@ -13,12 +13,9 @@ LAYERS, KEY_HEADS, HEAD = 4, 2, 32
 STATES = [f"{kind}_{layer}" for layer in range(LAYERS) for kind in ("key", "value")]
 MEASURED = 1025  #: tokens of the held-out text
 MOST_PERPLEXITY = 33.0
-PROMPT = "The with statement"
-CONTINUATION = (
-    ', the "with" statement, or "global" statement is executed.\n\n'
-    'The "try" statement is executed in a "finally" clause, and the "finally"'
-    ' clause, and "finally" clause, the "finally" clause is executed.\n'
-)
+PROMPT = "The finally clause"  #: each token leads by more than two steps of 8 bits
+CONTINUATION = ' is executed.\n\nThe "try" statement\n\nThe "try" statement is executed in the "try" statement'
+TOKENS = 28
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +66,7 @@ def test_states_are_kept_exactly(model):
 
 
 def test_text_that_it_writes():
-    assert greedy(MODEL, PROMPT, steps=60) == CONTINUATION
+    assert greedy(MODEL, PROMPT, steps=TOKENS) == CONTINUATION
 
 
 def test_perplexity_of_held_out_text():
