@@ -191,7 +191,7 @@ OPERATOR_FORMS = (
         (append.concat,),
         "one row behind a float input with a dynamic dimension, stored like that, where the result is an output: keys "
         "and values of the past",
-        "a state in device memory, loaded ahead of time, to which the row is added: [language models](../language.md)",
+        "a state in device memory, loaded ahead of time, to which the row is added: [language models](language.md)",
         (ir.Append, ir.StateLoad),
     ),
     OperatorForms(
