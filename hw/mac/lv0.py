@@ -1,6 +1,6 @@
 """Defines LV0: the activation and weight memories of all PEs of an engine."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In, Out
@@ -67,12 +67,19 @@ class Lv0Memory(wiring.Component):
 
     def _write(self, m, port, b: int) -> None:
         """Write bank ``b`` in either view: an interleaved word belongs to one bank, a multicast word has a part for
-        each bank."""
+        each bank, and one of int4 belongs to two banks side by side."""
         rows, pes = self._params.rows, self._params.pes
         bank_bits = (self._params.lv0_banks - 1).bit_length()
         part = slice(b * rows, (b + 1) * rows)
         data = self.write.data[8 * part.start : 8 * part.stop]
         enables = self.write.en[part]
+        packed = (self.write.space == Lv0Space.INT4.value) & (self._space is Lv0Space.WGT) & (bank_bits > 0)
+        with m.If(self.write.valid & packed & (self.write.addr[: max(0, bank_bits - 1)] == b // 2)):
+            m.d.comb += [
+                port.addr.eq(self.write.addr[max(0, bank_bits - 1) :]),
+                port.data.eq(_unpacked(self.write.data, b % 2)),
+                port.en.eq(self.write.en),
+            ]
         with m.If(self.write.valid & (self.write.space == self._space.value)):
             with m.If(self.write.view == Lv0View.MULTICAST.value):
                 selected = Cat(Mux(chosen, enables, 0) for chosen in self.write.pe_mask)
@@ -83,3 +90,9 @@ class Lv0Memory(wiring.Component):
                     port.data.eq(self.write.data),
                     port.en.eq(self.write.en),
                 ]
+
+
+def _unpacked(word: Value, half: int) -> Value:
+    """Return int8 for the low (0) or high (1) half of each byte of ``word``."""
+    halves = [word[at : at + 4] for at in range(4 * half, len(word), 8)]
+    return Cat(Cat(one, one[3].replicate(4)) for one in halves)

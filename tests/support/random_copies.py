@@ -5,6 +5,7 @@ import random
 from hw.contract.isa import Insn, Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams
 
+_OPERANDS = (Lv0Space.ACT, Lv0Space.WGT, Lv0Space.INT4)
 SEGMENT = 0x2000  #: bytes of the segments in DRAM and LV2 that they keep to
 
 
@@ -41,7 +42,7 @@ def _try(rng: random.Random, op: Op, word: int, params: SocParams) -> Insn | Non
     if op in (Op.LD2, Op.ST2, Op.ST1):
         fields["dst_seg"] = 5 if op is Op.ST2 else 6
     if op is Op.LD0:
-        fields |= {"pe_mask": rng.randrange(1 << params.pes), "space": rng.choice([Lv0Space.ACT, Lv0Space.WGT])}
+        fields |= {"pe_mask": rng.randrange(1 << params.pes), "space": rng.choice(_OPERANDS)}
         fields["view"] = rng.choice(list(Lv0View))
     for side, size in (("src", _size(op, params, op in (Op.ST1, Op.LD0))), ("dst", _target(op, fields, params))):
         ends = [(fields[f"n{k}"] - 1) * fields[f"{side}_s{k}"] for k in range(3)]
@@ -60,4 +61,6 @@ def _target(op: Op, fields: dict[str, int], params: SocParams) -> int:
     if op is not Op.LD0:
         return _size(op, params, op is Op.LD1)
     size = params.lv0_act_bytes if fields["space"] == Lv0Space.ACT else params.lv0_wgt_bytes
+    if fields["space"] == Lv0Space.INT4:
+        return size * params.pes // 2
     return size * (params.pes if fields["view"] == Lv0View.INTERLEAVED else 1)
