@@ -173,7 +173,7 @@ def _walked(source: OnnxSource, ends: Mapping[str, str], fallback: bool) -> Impo
     written out turned out not to be whole."""
     broken: dict[str, str] = {}
     while True:
-        known, own = len(broken), OnnxSource(source.name, source.model, dict(source.constants), dict(source.signatures))
+        known, own = len(broken), source.copied()
         walk = Importer(own, ends, fallback, broken)
         walk.walk()
         if len(broken) == known:

@@ -8,6 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
+from compiler.frontend.int4_constants import widen_int4
 from compiler.frontend.narrow_lookups import narrow_lookups
 from compiler.frontend.problems import OpenDimension, first_line
 from compiler.frontend.source import OnnxSource, Signature, free_name
@@ -33,9 +34,10 @@ def load(
     _check(proto, where)
     _name_nodes(proto)
     _merge_quantisers(proto)
+    int4 = widen_int4(proto)
     narrow_lookups(proto)
     signatures = _fix_inputs(proto, where, batch, sizes or {})
-    return OnnxSource(name or where, proto, _constants(proto, where), signatures)
+    return OnnxSource(name or where, proto, _constants(proto, where), signatures, int4)
 
 
 def read_model(path: Path) -> onnx.ModelProto:
