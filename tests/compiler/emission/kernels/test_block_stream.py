@@ -7,20 +7,21 @@ import pytest
 from compiler.emission.kernels.block_stream import BlockStream
 from compiler.emission.program import JobProgram, Ring, Sem
 from compiler.emission.program.schedule import schedule
-from hw.contract.isa import Op
+from hw.contract.isa import Lv0Space, Op
 from hw.contract.params import preset
 
 
+@pytest.mark.parametrize("int4", [False, True])
 @pytest.mark.parametrize("name", ["tiny", "base", "cluster64"])
 @pytest.mark.parametrize("seed", range(12))
-def test_any_pieces_read_all_blocks_in_order(name, seed):
+def test_any_pieces_read_all_blocks_in_order(name, seed, int4):
     """Buffers of any number of blocks, taken in pieces of any length, as tiles of any depth make them."""
     print("seed", seed)
     rng, params = random.Random(seed), preset(name)
-    block, rows = params.rows * params.out_channels, params.rows
+    block, rows = params.rows * params.out_channels // (2 if int4 else 1), params.rows
     job = JobProgram(params, 0)
     source = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, 0, 1 << 20, 2)
-    stream = BlockStream(job, source, params)
+    stream = BlockStream(job, source, params, int4=int4)
     wanted: list[tuple[int, int]] = []  # buffer and block of it, as they are taken
     spans: list[tuple[int, int]] = []  # LV0 words of each MAC
     for number in range(rng.randint(1, 5)):
@@ -52,8 +53,9 @@ def _read(job: JobProgram, params) -> list[int]:
         if task.op is Op.LD0:
             fields = task.numbers
             size = fields["len"] * fields["n0"] * fields["n1"] * fields["n2"]
-            for at in range(0, size, params.lv1_word):  # a word of LV1 is one of each PE's LV0
-                memory[(fields["dst"] + at) // params.lv1_word] = fields["src"] + at
+            words = 2 if fields["space"] == Lv0Space.INT4 else 1
+            for at in range(0, size, params.lv1_word):  # a word of LV1 is one of each PE's LV0, or two
+                memory[(fields["dst"] + at) // params.lv1_word * words] = fields["src"] + at
         elif task.op is Op.MAC:
             for i in range(task.numbers["n0"]):
                 read.append(memory[task.numbers["wgt"] + i * params.rows])
