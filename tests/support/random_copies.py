@@ -5,7 +5,6 @@ import random
 from hw.contract.isa import Insn, Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams
 
-_OPERANDS = (Lv0Space.ACT, Lv0Space.WGT, Lv0Space.INT4)
 SEGMENT = 0x2000  #: bytes of the segments in DRAM and LV2 that they keep to
 
 
@@ -42,8 +41,10 @@ def _try(rng: random.Random, op: Op, word: int, params: SocParams) -> Insn | Non
     if op in (Op.LD2, Op.ST2, Op.ST1):
         fields["dst_seg"] = 5 if op is Op.ST2 else 6
     if op is Op.LD0:
-        fields |= {"pe_mask": rng.randrange(1 << params.pes), "space": rng.choice(_OPERANDS)}
+        fields |= {"pe_mask": rng.randrange(1 << params.pes), "space": rng.choice([Lv0Space.ACT, Lv0Space.WGT])}
         fields["view"] = rng.choice(list(Lv0View))
+        if fields["space"] == Lv0Space.WGT and length % 3 == 1:
+            fields["space"] = Lv0Space.INT4
     for side, size in (("src", _size(op, params, op in (Op.ST1, Op.LD0))), ("dst", _target(op, fields, params))):
         ends = [(fields[f"n{k}"] - 1) * fields[f"{side}_s{k}"] for k in range(3)]
         low, high = -sum(min(0, end) for end in ends), size - length - sum(max(0, end) for end in ends)

@@ -214,12 +214,13 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
     limit = _job_weights(layer, mine, budget, params) - cut.table
     if isinstance(emitter, MatrixVectorEmitter):
         limit = job_weights(budget, int4=work.int4) - cut.table
-        tiles = [(tile, emitter.sizes.tile) for tile, _ in tiles]
+        if work.int4:
+            tiles = [(tile, emitter.sizes.tile) for tile, _ in tiles]
     if first and sum(size for _, size in tiles) + cut.table <= budget.windows:
         limit = budget.windows - cut.table
     batches = _even_batches(tiles, limit)
-    if context.ends and isinstance(emitter, MatrixVectorEmitter):
-        batches = smaller_at_the_end(batches, emitter.sizes.tile)
+    if batches and context.ends and isinstance(emitter, MatrixVectorEmitter):
+        batches = smaller_at_the_end(batches, tiles[0][1])
     for number, batch in enumerate(batches):
         yield _Batch(emitter, engine, tuple(batch), first and number == 0)
 
