@@ -4,7 +4,7 @@ Each weight is read once and multiplied once, so an inference takes no less than
 that DRAM moves in a cycle. Cycles count from the start of the first prologue or body to the end of the last body.
 Nothing runs ahead into the next token. The compiler chooses the number of engines, of which one is enough.
 
-``int4_against_int8`` is how many times as many tokens a second the same layers give with int4 weights as with int8 ones.
+``int4_against_int8`` is how many times as many tokens a second the same layers give with int4 weights as with int8.
 """
 
 from functools import partial

@@ -34,7 +34,8 @@ _ERRORS: dict[str, type[Exception]] = {one.__name__: one for one in (UsageError,
 @dataclass(frozen=True)
 class QuantisationRequest:
     """Says what is asked for: a float ``model``, ``data`` with samples, of which the first are used (None: all), sizes
-    of dynamic dimensions, the type of activations, and whether weights have one scale for all channels."""
+    of dynamic dimensions, the type of activations, whether weights have one scale for all channels, and their type:
+    ``int8``, or ``int4`` for those of products of matrices."""
 
     model: str
     data: str
@@ -42,6 +43,7 @@ class QuantisationRequest:
     sizes: dict[str, int]
     activations: str
     per_tensor: bool
+    weights: str = "int8"
 
 
 @dataclass
@@ -70,7 +72,10 @@ def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], No
         if refused := recurrent_amid(load(prepared, sizes=asked.sizes)):
             raise UsageError(f"{model}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
         told(f"finding ranges on {len(feeds)} samples")
-        quantiser.quantise(prepared, feeds, output, activations=asked.activations, per_channel=not asked.per_tensor)
+        quantiser.quantise(
+            prepared, feeds, output, activations=asked.activations, per_channel=not asked.per_tensor,
+            int4=asked.weights == "int4",
+        )  # fmt: skip
     except (OSError, UsageError):
         raise
     except Exception as error:  # onnxruntime's have no common base, and its quantiser asserts

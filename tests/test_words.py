@@ -30,8 +30,8 @@ realign recipe recovery reduce refuse register registry release remedies repeat 
 round rule runtime sample schema scope search sequence serve served serving sets setup shortest side signature
 simulate simulators sink situation slave slice sliding slope snapshot softmax space started state status stop storage
 store strided structure sum surroundings synchronised table taking terminal text timeout together tolerant toolchain
-top trace traffic transpose tree turns uncut unpack unroll unsupported until urgent usage use value variation vector verify
-view visible wait waveforms way why width work worst write written
+top trace traffic transpose tree turns uncut unpack unroll unsupported until urgent usage use value variation vector
+verify view visible wait waveforms way why width work worst write written
 """,
 )
 
