@@ -68,28 +68,33 @@ class Lv0Memory(wiring.Component):
     def _write(self, m, port, b: int) -> None:
         """Write bank ``b`` in either view: an interleaved word belongs to one bank, a multicast word has a part for
         each bank, and one of int4 belongs to two banks side by side."""
-        rows, pes = self._params.rows, self._params.pes
+        rows, pes, write = self._params.rows, self._params.pes, self.write
         bank_bits = (self._params.lv0_banks - 1).bit_length()
+        pair_bits = max(0, bank_bits - 1)
         part = slice(b * rows, (b + 1) * rows)
-        data = self.write.data[8 * part.start : 8 * part.stop]
-        enables = self.write.en[part]
-        packed = (self.write.space == Lv0Space.INT4.value) & (self._space is Lv0Space.WGT) & (bank_bits > 0)
-        with m.If(self.write.valid & packed & (self.write.addr[: max(0, bank_bits - 1)] == b // 2)):
+        whole = write.space == self._space.value
+        packed = (write.space == Lv0Space.INT4.value) & (self._space is Lv0Space.WGT) & (bank_bits > 0)
+        multicast = write.view == Lv0View.MULTICAST.value
+        enables = Signal(len(port.en), name=f"enables{b}")
+        with m.If(packed):
             m.d.comb += [
-                port.addr.eq(self.write.addr[max(0, bank_bits - 1) :]),
-                port.data.eq(_unpacked(self.write.data, b % 2)),
-                port.en.eq(self.write.en),
+                port.addr.eq(write.addr[pair_bits:]),
+                port.data.eq(_unpacked(write.data, b % 2)),
+                enables.eq(Mux(write.addr[:pair_bits] == b // 2, write.en, 0)),
             ]
-        with m.If(self.write.valid & (self.write.space == self._space.value)):
-            with m.If(self.write.view == Lv0View.MULTICAST.value):
-                selected = Cat(Mux(chosen, enables, 0) for chosen in self.write.pe_mask)
-                m.d.comb += [port.addr.eq(self.write.addr), port.data.eq(data.replicate(pes)), port.en.eq(selected)]
-            with m.Elif(self.write.addr[:bank_bits] == b):
-                m.d.comb += [
-                    port.addr.eq(self.write.addr[bank_bits:]),
-                    port.data.eq(self.write.data),
-                    port.en.eq(self.write.en),
-                ]
+        with m.Elif(multicast):
+            m.d.comb += [
+                port.addr.eq(write.addr),
+                port.data.eq(write.data[8 * part.start : 8 * part.stop].replicate(pes)),
+                enables.eq(Cat(Mux(chosen, write.en[part], 0) for chosen in write.pe_mask)),
+            ]
+        with m.Else():
+            m.d.comb += [
+                port.addr.eq(write.addr[bank_bits:]),
+                port.data.eq(write.data),
+                enables.eq(Mux(write.addr[:bank_bits] == b, write.en, 0)),
+            ]
+        m.d.comb += port.en.eq(Mux(write.valid & (whole | packed), enables, 0))
 
 
 def _unpacked(word: Value, half: int) -> Value:
