@@ -77,3 +77,24 @@ def test_a_tile_of_more_than_half_of_lv0_takes_fewer_instructions_than_in_parts_
             done += count
     ops = [task.op for task in job.tasks]
     assert ops.count(Op.LD0) == 9 and 8 < ops.count(Op.MAC) < 16
+
+
+def test_loads_of_int4_are_equal_and_no_instruction_reads_beyond_them():
+    """105 blocks in loads of 27 and 26, which leave a gap behind them: an instruction ends where its load does."""
+    params = preset("base")
+    job, source = JobProgram(params, 0), Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, 0, 1 << 20, 2)
+    stream, held = BlockStream(job, source, params, int4=True), source.fill(0)
+    source.filled_by(held, [job.emit(Op.LD1, {"len": 1})])
+    stream.begin(held, 5 * 21)
+    counts = []
+    for _ in range(5):
+        done = 0
+        while done < 21:
+            fills, word, count = stream.take(21 - done)
+            stream.read_by(fills, job.emit(Op.MAC, {"wgt": word, "n0": count}))
+            counts, done = [*counts, count], done + count
+    packed = params.rows * params.out_channels // 2
+    loads = [task.numbers["len"] * task.numbers["n0"] for task in job.tasks if task.op is Op.LD0]
+    assert [size / packed for size in loads] == [27, 26, 26, 26]
+    assert counts == [21, 6, 15, 11, 10, 16, 5, 21]
+    assert _read(job, params) == [held.address + number * packed for number in range(105)]
