@@ -38,7 +38,8 @@ _Outputs = Mapping[str, npt.NDArray]
 @dataclass(frozen=True)
 class QuantisationRequest:
     """Says what is asked for: a float ``model``, ``data`` with samples, of which the first are used (None: all), sizes
-    of dynamic dimensions, the type of activations, and whether weights have one scale for all channels."""
+    of dynamic dimensions, the type of activations, whether weights have one scale for all channels, and their type:
+    ``int8``, or ``int4`` for those of products of matrices."""
 
     model: str
     data: str
@@ -46,6 +47,7 @@ class QuantisationRequest:
     sizes: dict[str, int]
     activations: str
     per_tensor: bool
+    weights: str = "int8"
 
 
 @dataclass
@@ -82,7 +84,10 @@ def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], No
             raise UsageError(f"{model}: it would be refused when it is quantised: {'; '.join(causes(refused))}")
         given = quantiser.StepFeeds(proto, sequences) if states else feeds
         told(f"finding ranges on {len(given)} {'steps' if states else 'samples'}")
-        quantiser.quantise(prepared, given, output, activations=asked.activations, per_channel=not asked.per_tensor)
+        quantiser.quantise(
+            prepared, given, output, activations=asked.activations, per_channel=not asked.per_tensor,
+            int4=asked.weights == "int4",
+        )  # fmt: skip
     except (OSError, UsageError):
         raise
     except Exception as error:  # onnxruntime's have no common base, and its quantiser asserts

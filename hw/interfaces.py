@@ -165,6 +165,8 @@ class Lv0WritePort(wiring.Signature):
     bytes [b*R, (b+1)*R) at bank index ``addr``. INTERLEAVED: PE p takes bytes [p*R, (p+1)*R) into bank
     ``addr % lv0_banks`` at index ``addr // lv0_banks``. Byte enables apply to the LV1 word as it is. Space ACC: word
     ``addr % 4`` of accumulator row ``addr // 4``, whole words only; MAC's own results go first and must not come now.
+    Space INT4: words ``2 * addr`` and ``2 * addr + 1`` of WGT, INTERLEAVED, take the low and the high halves of bytes,
+    sign-extended.
     """
 
     def __init__(self, params: SocParams) -> None:

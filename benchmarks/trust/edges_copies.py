@@ -118,15 +118,17 @@ def _sides(op: Op, params: SocParams, sizes: list[int]) -> Iterator[_Side]:
         for view in (0, 1):
             here = {"space": 2, "view": view}
             yield _Side(op, "dst", rows, here, f"ACC view {view}", params.lv1_word)
+            here = {"space": 3, "view": view}
+            yield _Side(op, "dst", params.pes * params.lv0_wgt_bytes // 2, here, f"INT4 view {view}")
 
 
 def _lv0(params: SocParams) -> Iterator[EdgeCase]:
-    """Memories and PEs that are not there; accumulators take whole words only."""
+    """PEs that are not there; accumulators take whole words only."""
     bad = unit(Op.LD0, Fault.ILLEGAL)
     for space in range(4):
         for bit in range(16):
             mask = {"space": space, "pe_mask": 1 << bit, "len": params.lv1_word, **_ALL}
-            ending = WELL if space < 3 and bit < params.pes else bad
+            ending = WELL if bit < params.pes else bad
             yield one("LD0 fields", f"space {space}, PE {bit}", raw_word(Op.LD0, mask), ending)
     word = params.lv1_word
     whole = {"space": 2, "len": 2 * word, "n0": 2, "n1": 2, "n2": 2, **_ALL}

@@ -234,10 +234,12 @@ def _random_copy(rng: random.Random, op: Op, tenant: int) -> dict[str, int]:
             f[f"{side}_seg"] = int(rng.choice(known))
             sizes[side] = layout[f[f"{side}_seg"]][1]
     if op is Op.LD0:
-        space = rng.choice((Lv0Space.ACT, Lv0Space.ACT, Lv0Space.WGT, Lv0Space.ACC))
+        space = rng.choice((Lv0Space.ACT, Lv0Space.ACT, Lv0Space.WGT, Lv0Space.ACC, Lv0Space.INT4))
         f |= {"space": int(space), "view": rng.randrange(2), "pe_mask": rng.randrange(1 << PARAMS.pes)}
         one = PARAMS.lv0_act_bytes if space is Lv0Space.ACT else PARAMS.lv0_wgt_bytes
         sizes["dst"] = one * (PARAMS.pes if f["view"] else 1)
+        if space is Lv0Space.INT4:
+            sizes["dst"] = one * PARAMS.pes // 2
         if space is Lv0Space.ACC:
             sizes["dst"] = 4 * PARAMS.out_channels * PARAMS.lv0_acc_rows
             for name in ("len", *(f"{side}_s{k}" for side in ("src", "dst") for k in range(3))):

@@ -62,7 +62,9 @@ class DecoderStep:
 
 _NAMES = {name.removeprefix("linear_"): decoder for name, decoder in DECODERS.items()}
 _NAMES["gpt2_block"] = DecoderShape("gpt2_block", 256, 4, 4, 1024, layers=1, vocabulary=512, head=False, gated=False)
-_NAME = re.compile(rf"(?P<base>{'|'.join(_NAMES)})(_(?P<layers>\d+)(?P<head>_head)?)?_context(?P<context>\d+)")
+_NAME = re.compile(
+    rf"(?P<base>{'|'.join(_NAMES)})(_(?P<layers>\d+)(?P<head>_head)?)?(?P<int4>_int4)?_context(?P<context>\d+)"
+)
 
 
 def parse(name: str) -> DecoderStep | None:
@@ -74,7 +76,7 @@ def parse(name: str) -> DecoderStep | None:
     decoder = _NAMES[match["base"]]
     if match["layers"]:
         decoder = replace(decoder, layers=int(match["layers"]), head=bool(match["head"]))
-    return DecoderStep(name, decoder, int(match["context"]))
+    return DecoderStep(name, replace(decoder, int4=bool(match["int4"])), int(match["context"]))
 
 
 def inputs(step: DecoderStep, seed: int | tuple[int, ...]) -> dict[str, npt.NDArray]:
@@ -120,7 +122,7 @@ class _StepChain(ProductChain):
     """Adds what lies between the products."""
 
     def __init__(self, rng: np.random.Generator, step: DecoderStep) -> None:
-        super().__init__(rng)
+        super().__init__(rng, step.decoder.int4)
         self._step = step
         if not step.decoder.gated:  # as GPT-2, which adds a row for each position to the embedding
             return

@@ -1,5 +1,5 @@
-"""The linear layers of published decoders for one token: chains of int8 row x int8 matrix, as QDQ models with seeded
-weights.
+"""The linear layers of published decoders for one token: chains of int8 row x int8 or int4 matrix, as QDQ models with
+seeded weights.
 
 What lies between the products is left out: attention (the query stands for what it would give; key and value, which a
 decoder keeps, are outputs) and norms (whose factors are in the weights). The sums of the residual stream and SwiGLU are
@@ -19,17 +19,18 @@ from benchmarks.workloads import qdq
 from benchmarks.workloads.layers import Shape
 
 INPUT = "token"
-OPSET, IR_VERSION = 17, 10
+OPSET, OPSET_INT4, IR_VERSION = 17, 21, 10
+INT4 = helper.tensor_dtype_to_np_dtype(TensorProto.INT4)
 STEPS = 30  #: of int8 to a standard deviation: four of them fit
-_WEIGHT_STEPS = 32  #: likewise of the weights of a channel
+_WEIGHT_STEPS, _INT4_STEPS = 32, 2.5  #: likewise of the weights of a channel
 
 
 @dataclass(frozen=True)
 class DecoderShape:
     """Sizes of a decoder as Llama's are: ``heads`` query heads that share ``key_heads`` heads of keys and values, an
     mlp of ``hidden`` features with a gate, or as GPT-2's are, if not ``gated``. Its input is one embedded token
-    [1, width]. ``head``: the product with the
-    vocabulary follows; then the output is [1, vocabulary]."""
+    [1, width]. ``head``: the product with the vocabulary follows; then the output is [1, vocabulary]. ``int4``: so the
+    weights are, which are int8 otherwise."""
 
     name: str
     width: int
@@ -40,6 +41,7 @@ class DecoderShape:
     vocabulary: int
     head: bool = True
     gated: bool = True
+    int4: bool = False
 
     @property
     def in_shape(self) -> Shape:
@@ -58,9 +60,14 @@ class DecoderShape:
 
     @property
     def macs(self) -> int:
-        """Return the multiply-accumulates of one inference, which are the bytes of its weights too."""
+        """Return the multiply-accumulates of one inference, as many as there are weights."""
         layer = sum(inputs * outputs for inputs, outputs in self.products.values())
         return self.layers * layer + self.head * self.width * self.vocabulary
+
+    @property
+    def weight_bytes(self) -> int:
+        """Return the bytes of all weights, packed."""
+        return self.macs // 2 if self.int4 else self.macs
 
     def problem(self) -> str | None:
         """Return what is wrong with the sizes, if anything."""
@@ -75,25 +82,26 @@ DECODERS: dict[str, DecoderShape] = {
         DecoderShape("linear_smollm2_135m", 576, heads=9, key_heads=3, hidden=1536, layers=30, vocabulary=49152),
     )
 }
-_NAME = re.compile(rf"(?P<base>{'|'.join(DECODERS)})(_(?P<layers>\d+)(?P<head>_head)?)?")
+_NAME = re.compile(rf"(?P<base>{'|'.join(DECODERS)})(_(?P<layers>\d+)(?P<head>_head)?)?(?P<int4>_int4)?")
 
 
 def parse(name: str) -> DecoderShape | None:
     """Return the decoder that a workload's name stands for, such as ``linear_stories15m`` (all of it),
-    ``linear_stories15m_2`` (two layers) or ``linear_stories15m_2_head``; None for other names."""
+    ``linear_stories15m_2`` (two layers) or ``linear_stories15m_2_head``, each with ``_int4`` behind it or not; None for
+    other names."""
     match = _NAME.fullmatch(name)
     if not match:
         return None
-    base = DECODERS[match["base"]]
+    base = replace(DECODERS[match["base"]], name=name, int4=bool(match["int4"]))
     if not match["layers"]:
         return base
-    return replace(base, name=name, layers=int(match["layers"]), head=bool(match["head"]))
+    return replace(base, layers=int(match["layers"]), head=bool(match["head"]))
 
 
 def model(decoder: DecoderShape, seed: int) -> onnx.ModelProto:
     """Return the checked QDQ model, weights per channel and symmetric. Nearly nothing saturates for inputs as
     :func:`qdq.activations` makes them."""
-    chain = ProductChain(np.random.default_rng(seed))
+    chain = ProductChain(np.random.default_rng(seed), decoder.int4)
     chain.tensors[INPUT] = 1 / STEPS
     x = INPUT
     for layer in range(decoder.layers):
@@ -107,7 +115,8 @@ def model(decoder: DecoderShape, seed: int) -> onnx.ModelProto:
         [helper.make_tensor_value_info(port, TensorProto.INT8, (1, size)) for port, size in sizes.items()],
         chain.constants,
     )  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    opset = helper.make_opsetid("", OPSET_INT4 if decoder.int4 else OPSET)
+    made = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
     made.producer_name = "caesura benchmarks"
     onnx.checker.check_model(made, full_check=True)
     return made
@@ -120,10 +129,13 @@ def inputs(decoder: DecoderShape, seed: int | tuple[int, ...]) -> dict[str, npt.
 
 class ProductChain:
     """Nodes in order and constants. ``tensors``: the steps of the int8 tensors so far; all zero points are 0. Methods
-    return the name of the int8 tensor that they make."""
+    return the name of the int8 tensor that they make. ``int4``: so weights are."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, int4: bool) -> None:
         self.rng = rng
+        self._weights: npt.DTypeLike = INT4 if int4 else np.int8
+        self._most = 7 if int4 else 127
+        self._steps = _INT4_STEPS if int4 else _WEIGHT_STEPS
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self.tensors: dict[str, float] = {}
@@ -140,16 +152,13 @@ class ProductChain:
 
     def product(self, name: str, x: str, inputs: int, outputs: int, deviation: float = 1.0) -> str:
         """Its result has a standard deviation of about ``deviation``, whatever that of ``x``."""
-        weights = np.clip(np.rint(self.rng.standard_normal((inputs, outputs)) * _WEIGHT_STEPS), -127, 127)
-        spread = (
-            deviation
-            * self.rng.uniform(0.5, 1.0, outputs)
-            / (_WEIGHT_STEPS * np.sqrt(inputs) * self.tensors[x] * STEPS)
-        )
+        weights = np.rint(self.rng.standard_normal((inputs, outputs)) * self._steps).clip(-self._most, self._most)
+        scale = self._steps * np.sqrt(inputs) * self.tensors[x] * STEPS
+        spread = deviation * self.rng.uniform(0.5, 1.0, outputs) / scale
         weight = f"{name}.weight"
-        self._constant(weight, weights, np.int8)
+        self._constant(weight, weights, self._weights)
         self._constant(f"{weight}.scale", spread, np.float32)
-        self._constant(f"{weight}.zero_point", np.zeros(outputs), np.int8)
+        self._constant(f"{weight}.zero_point", np.zeros(outputs), self._weights)
         self._node("DequantizeLinear", f"{weight}.real", weight, f"{weight}.scale", f"{weight}.zero_point", axis=1)
         return self._stored(
             name, self._node("MatMul", f"{name}.real", self._real(x), f"{weight}.real"), deviation / STEPS

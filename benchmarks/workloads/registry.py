@@ -166,6 +166,6 @@ def _unknown(name: str) -> str:
         f"no workload {name!r}; {hint}; "
         "layers are gemm_MxKxN and conv_CINxHxW_COUT_kKERNEL_sSTRIDE_pPAD[_gGROUPS], "
         "attention_HEADSxWIDTH_LENGTH, encoders bert_base[_LAYERSxLENGTH][_masked][_erf], decoders' products "
-        "linear_stories15m[_LAYERS[_head]] and the like, "
+        "linear_stories15m[_LAYERS[_head]][_int4] and the like, "
         "and python -m benchmarks.workloads lists all that are measured"
     )

@@ -22,6 +22,7 @@ def quantise(
         int | None, typer.Option(min=1, help="how many samples, or sequences of tokens, to use (default: all)")
     ] = None,
     activations: Annotated[str, typer.Option(help="type of activations: int8 or uint8")] = "int8",
+    weights: Annotated[str, typer.Option(help="type of weights: int8, or int4 for products of matrices")] = "int8",
     dim: Dim = None,
     per_tensor: Annotated[bool, typer.Option("--per-tensor", help="one scale for all channels of weights")] = False,
     time_limit: Annotated[str, typer.Option(help="real time it may take, such as 30m")] = "10m",
@@ -37,7 +38,9 @@ def quantise(
     sizes = sizes_of(dim or ())
     if activations not in ("int8", "uint8"):
         raise UsageError(f"--activations must be int8 or uint8, not {activations!r}")
-    asked = QuantisationRequest(str(model), str(data), samples, sizes, activations, per_tensor)
+    if weights not in ("int8", "int4"):
+        raise UsageError(f"--weights must be int8 or int4, not {weights!r}")
+    asked = QuantisationRequest(str(model), str(data), samples, sizes, activations, per_tensor, weights)
     limits = QuantisationLimits(seconds(time_limit, "--time-limit"), memory_limit << 20)
     with Progress() as progress:
         raw, found = contained_quantisation(asked, limits, progress.task)

@@ -178,8 +178,7 @@ def _walked(source: OnnxSource, ends: Mapping[str, str], fallback: bool) -> Impo
     written out turned out not to be whole."""
     broken: dict[str, str] = {}
     while True:
-        known, constants, signatures = len(broken), dict(source.constants), dict(source.signatures)
-        own = OnnxSource(source.name, source.model, constants, signatures, source.states)
+        known, own = len(broken), source.copied()
         walk = Importer(own, ends, fallback, broken)
         walk.walk()
         if len(broken) == known:

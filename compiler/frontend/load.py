@@ -8,6 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
+from compiler.frontend.int4_constants import widen_int4
 from compiler.frontend.narrow_lookups import narrow_lookups
 from compiler.frontend.problems import OpenDimension, first_line
 from compiler.frontend.source import OnnxSource, Signature, free_name
@@ -34,10 +35,11 @@ def load(
     _check(proto, where)
     _name_nodes(proto)
     _merge_quantisers(proto)
+    int4 = widen_int4(proto)
     narrow_lookups(proto)
     states = states_of(proto).found
     signatures = _fix_inputs(proto, where, batch, sizes or {})
-    return OnnxSource(name or where, proto, _constants(proto, where), signatures, states=states)
+    return OnnxSource(name or where, proto, _constants(proto, where), signatures, int4, states)
 
 
 def read_model(path: Path) -> onnx.ModelProto:

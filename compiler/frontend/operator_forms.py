@@ -80,7 +80,7 @@ OPERATOR_FORMS = (
     OperatorForms(
         (quantise.quantize_linear, quantise.dequantize_linear), "per tensor; constants per channel too",
         "where tensors are stored; a table where values are stored again in other steps", (ir.Table,),
-        types=f"{_STORED}; constants int32 too",
+        types=f"{_STORED}; constants int4, uint4 and int32 too",
     ),
     OperatorForms(
         (conv.conv, conv.qlinear_conv, conv.conv_integer),

@@ -50,6 +50,7 @@ class OnnxSource:
     model: onnx.ModelProto
     constants: dict[str, npt.NDArray]
     signatures: dict[str, Signature] = field(default_factory=dict)  #: of tensors that sub-models may begin with
+    int4: frozenset[str] = frozenset()  #: constants that had four bits
     states: list[ModelState] = field(default_factory=list)
     producers: dict[str, onnx.NodeProto] = field(default_factory=dict)
     consumers: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
@@ -63,6 +64,10 @@ class OnnxSource:
                 self.consumers.setdefault(name, []).append(node)
         self.order = {node.name: i for i, node in enumerate(graph.node)}
         self.outputs = {value.name for value in graph.output}
+
+    def copied(self) -> "OnnxSource":
+        """Return the same model with constants and signatures of its own, for a walk to add to."""
+        return OnnxSource(self.name, self.model, dict(self.constants), dict(self.signatures), self.int4, self.states)
 
     @cached_property
     def inferred(self) -> dict[str, Signature]:

@@ -121,6 +121,7 @@ class QuantConst:
     scale: npt.NDArray[np.float32]
     zero_point: npt.NDArray
     axis: int | None
+    int4: bool = False  #: all integers are int4 by their type, and the zero point is 0
 
     @property
     def shape(self) -> Shape:

@@ -29,6 +29,7 @@ class Conv(Operation):
     pads: Pads = (0, 0, 0, 0)
     dilations: Pair = (1, 1)
     groups: int = 1
+    int4: bool = False  #: all weights are int4, by their type in the model, and their zero point is 0
     repeated: int = 0  #: pixels of the result that another part of the same operator computes too, if it was split
     rule: ClassVar[GoldenRule] = GoldenRule.INTEGER
     counts: ClassVar[bool] = True  #: whether its MACs are those of the model
@@ -42,6 +43,8 @@ class Conv(Operation):
         info = np.iinfo(self.weights.dtype)
         if not info.min <= self.weight_zero_point <= info.max:
             yield f"weight zero point {self.weight_zero_point} is not {self.weights.dtype}"
+        if self.int4 and (self.weight_zero_point or self.weights.dtype != np.int8 or not _int4(self.weights)):
+            yield "weights are not int4 with zero point 0"
         if depth * self.groups != x.nhwc[3] or channels % self.groups or output.nhwc[3] != channels:
             yield f"weights {self.weights.shape} in {self.groups} groups do not map {x.nhwc} to {output.nhwc}"
         if self.bias.shape != (channels,) or self.bias.dtype != np.int32:
@@ -232,6 +235,10 @@ class Product(Operation):
             split = split[:, :, self.first : self.first + self.heads].transpose(0, 2, 1, 3)
             centred = split.reshape(images * self.heads, 1, rows, columns // self.all_heads)
         return centred[:, 0].astype(np.float64)
+
+
+def _int4(weights: npt.NDArray) -> bool:
+    return not weights.size or (int(weights.min()) >= -8 and int(weights.max()) <= 7)
 
 
 def spanned(kernel: Pair, dilations: Pair) -> Pair:

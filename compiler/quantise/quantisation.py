@@ -12,6 +12,7 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from compiler.quantise.fitting_masks import fitting_masks, stored_alike
+from compiler.quantise.int4_weights import int4_overrides, with_int4
 from compiler.quantise.joined_nodes import joined
 from compiler.quantise.plain_attention import plain_attention
 from compiler.quantise.plain_norms import plain_norms
@@ -45,22 +46,24 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def quantise(
     model: onnx.ModelProto | Path, feeds: Iterable[Feed], path: Path, *, activations: str = "int8",
-    per_channel: bool = True,
+    per_channel: bool = True, int4: bool = False,
 ) -> None:  # fmt: skip
     """Write the QDQ form of a float model whose shapes are known.
 
     Activations are ``int8`` or ``uint8`` per tensor with a zero point; their ranges are the smallest and largest values
     seen on ``feeds``, which are inputs by name. Weights are int8, symmetric, with a scale per output channel or one.
-    Constant masks in front of softmax become such as 8 bits hold, see :mod:`compiler.quantise.fitting_masks`. States
-    have one scale each, see :mod:`compiler.quantise.state_scales`; ``feeds`` of a model that has some are
+    With ``int4``, those of products of matrices are int4. Constant masks in front of softmax become such as 8 bits
+    hold, see :mod:`compiler.quantise.fitting_masks`. States have one scale each, see
+    :mod:`compiler.quantise.state_scales`; ``feeds`` of a model that has some are
     :class:`compiler.quantise.step_feeds.StepFeeds`.
     """
     feeds = list(feeds) if isinstance(feeds, Iterator) else feeds
     given = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
+    given = with_int4(given) if int4 else given
     masked = fitting_masks(given, feeds)
     with _quiet():
         quantize_static(
-            model if masked is given else masked,
+            model if masked is given and not int4 else masked,
             path,
             _Calibration(feeds),
             nodes_to_exclude=rms_nodes(masked),
@@ -69,7 +72,11 @@ def quantise(
             activation_type={"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[activations],
             weight_type=QuantType.QInt8,
             calibrate_method=CalibrationMethod.MinMax,
-            extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
+            extra_options={
+                "ActivationSymmetric": False,
+                "WeightSymmetric": True,
+                "TensorQuantOverrides": int4_overrides(masked, per_channel=per_channel) if int4 else {},
+            },
         )
     made = onnx.load(str(path))
     if masked is not given:

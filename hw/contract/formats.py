@@ -80,6 +80,9 @@ CANCEL_FORMAT = (
 # for i2 < n2, i1 < n1, i0 < n0: one *run* of `len` bytes from src + i2*src_s2 + i1*src_s1 + i0*src_s0 to
 # dst + i2*dst_s2 + i1*dst_s1 + i0*dst_s0. Byte j of a run is read if lo <= j < hi, lo1 <= i1 < hi1 and
 # lo0 <= i0 < hi0, and is `fill` otherwise. Only bytes that are read are checked against the source segment.
+# With space INT4 every byte of a run, read or `fill`, is two int4, which are written sign-extended: an LV1 word gives
+# two words of WGT, one of low halves of bytes, one of high ones. All fields count packed bytes, `dst` and its limit
+# too.
 COPY_FORMAT = (
     *HEADER,
     Field("src_seg", 3, "segment of the source (LD2: 0 to 5, ST2 and LD1: 6 or 7; ignored by ST1 and LD0)"),
@@ -104,7 +107,7 @@ COPY_FORMAT = (
     Field("hi0", 16, "end of i0 that is read"),
     Field("fill", 8, "byte written where nothing is read (padding; the zero point of the tensor)"),
     Field("pe_mask", 16, "LD0 multicast: PEs that are written"),
-    Field("space", 2, "LD0: which LV0 memory (`Lv0Space`); ACC: `view` is ignored, all in whole LV1 words"),
+    Field("space", 2, "LD0: which LV0 memory (`Lv0Space`); ACC and INT4 ignore `view`; ACC: all in whole LV1 words"),
     Field("view", 1, "LD0: how offsets map to PEs (`Lv0View`)"),
 )
 

@@ -95,11 +95,12 @@ DESTINATION_SEGMENTS = {Op.LD2: LV2_SEGMENTS, Op.ST2: STORE_SEGMENTS, Op.ST1: LV
 
 
 class Lv0Space(enum.IntEnum):
-    """An LD0 writes one of these LV0 memories."""
+    """An LD0 writes one of these LV0 memories (W = ``lv1_word``)."""
 
     ACT = 0
     WGT = 1
     ACC = 2  #: accumulators: byte X of row X // (4*P*C), int32 little endian; to restore them
+    INT4 = 3  #: WGT interleaved, two int4 in a byte: X gives bytes Y = X + X // W * W (bits 3:0) and Y + W (bits 7:4)
 
 
 class Lv0View(enum.IntEnum):

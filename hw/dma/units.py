@@ -3,7 +3,7 @@
 Every unit has the members ``unit``: Out(UnitPort), ``src`` and ``dst``: Out(port), named in its docstring.
 """
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -162,23 +162,26 @@ class Ld0Unit(CopyUnit):
         word = params.lv1_word
 
         def lv0_size(insn):
-            """Return the bytes of the destination as the view shows it: one PE's memory, or all of them interleaved."""
+            """Return the bytes of the destination as the view shows it: one PE's memory, or all of them interleaved;
+            packed bytes of int4."""
             act, wgt = params.lv0_act_bytes, params.lv0_wgt_bytes
             interleaved = insn.view == Lv0View.INTERLEAVED
-            lv0 = Mux(
-                insn.space == Lv0Space.ACT,
-                Mux(interleaved, params.pes * act, act),
-                Mux(interleaved, params.pes * wgt, wgt),
-            )
-            return Mux(insn.space == Lv0Space.ACC, 4 * params.out_channels * params.lv0_acc_rows, lv0)
+            sizes = {
+                Lv0Space.ACT: Mux(interleaved, params.pes * act, act),
+                Lv0Space.WGT: Mux(interleaved, params.pes * wgt, wgt),
+                Lv0Space.ACC: 4 * params.out_channels * params.lv0_acc_rows,
+                Lv0Space.INT4: params.pes * wgt // 2,
+            }
+            return Array([sizes[space] for space in Lv0Space])[insn.space]
 
         def forbidden(insn) -> Value:
-            """Return whether there is no such memory or PE, or the accumulators would not take whole words."""
+            """Return whether there is no such PE, the accumulators would not take whole words, or int4 has one bank."""
             low = word.bit_length() - 1
             parts = [insn[name][:low] for name in _WHOLE_WORDS]
             parts += [Mux(insn[name] < insn.len, insn[name], insn.len)[:low] for name in ("lo", "hi")]
             nobody = insn.pe_mask[params.pes :].any()
-            return (insn.space > max(Lv0Space)) | nobody | (insn.space == Lv0Space.ACC) & Cat(parts).any()
+            alone = (insn.space == Lv0Space.INT4) & (params.lv0_banks == 1)
+            return nobody | alone | (insn.space == Lv0Space.ACC) & Cat(parts).any()
 
         super().__init__(
             word_bytes=word,

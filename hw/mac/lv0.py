@@ -1,6 +1,6 @@
 """Defines LV0: the activation and weight memories of all PEs of an engine."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In, Out
@@ -67,19 +67,37 @@ class Lv0Memory(wiring.Component):
 
     def _write(self, m, port, b: int) -> None:
         """Write bank ``b`` in either view: an interleaved word belongs to one bank, a multicast word has a part for
-        each bank."""
-        rows, pes = self._params.rows, self._params.pes
+        each bank, and one of int4 belongs to two banks side by side."""
+        rows, pes, write = self._params.rows, self._params.pes, self.write
         bank_bits = (self._params.lv0_banks - 1).bit_length()
+        pair_bits = max(0, bank_bits - 1)
         part = slice(b * rows, (b + 1) * rows)
-        data = self.write.data[8 * part.start : 8 * part.stop]
-        enables = self.write.en[part]
-        with m.If(self.write.valid & (self.write.space == self._space.value)):
-            with m.If(self.write.view == Lv0View.MULTICAST.value):
-                selected = Cat(Mux(chosen, enables, 0) for chosen in self.write.pe_mask)
-                m.d.comb += [port.addr.eq(self.write.addr), port.data.eq(data.replicate(pes)), port.en.eq(selected)]
-            with m.Elif(self.write.addr[:bank_bits] == b):
-                m.d.comb += [
-                    port.addr.eq(self.write.addr[bank_bits:]),
-                    port.data.eq(self.write.data),
-                    port.en.eq(self.write.en),
-                ]
+        whole = write.space == self._space.value
+        packed = (write.space == Lv0Space.INT4.value) & (self._space is Lv0Space.WGT) & (bank_bits > 0)
+        multicast = write.view == Lv0View.MULTICAST.value
+        enables = Signal(len(port.en), name=f"enables{b}")
+        with m.If(packed):
+            m.d.comb += [
+                port.addr.eq(write.addr[pair_bits:]),
+                port.data.eq(_unpacked(write.data, b % 2)),
+                enables.eq(Mux(write.addr[:pair_bits] == b // 2, write.en, 0)),
+            ]
+        with m.Elif(multicast):
+            m.d.comb += [
+                port.addr.eq(write.addr),
+                port.data.eq(write.data[8 * part.start : 8 * part.stop].replicate(pes)),
+                enables.eq(Cat(Mux(chosen, write.en[part], 0) for chosen in write.pe_mask)),
+            ]
+        with m.Else():
+            m.d.comb += [
+                port.addr.eq(write.addr[bank_bits:]),
+                port.data.eq(write.data),
+                enables.eq(Mux(write.addr[:bank_bits] == b, write.en, 0)),
+            ]
+        m.d.comb += port.en.eq(Mux(write.valid & (whole | packed), enables, 0))
+
+
+def _unpacked(word: Value, half: int) -> Value:
+    """Return int8 for the low (0) or high (1) half of each byte of ``word``."""
+    halves = [word[at : at + 4] for at in range(4 * half, len(word), 8)]
+    return Cat(Cat(one, one[3].replicate(4)) for one in halves)

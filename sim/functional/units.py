@@ -27,6 +27,7 @@ from sim.functional.limits import first_beyond, wholly_within
 from sim.functional.mac import MacArrays
 from sim.functional.state import EngineMemories, MemoryAccess, Prepared, Segments, Work, nothing
 from sim.functional.strided import Box, strided
+from sim.functional.unpacking import unpack
 from sim.functional.vector import VectorUnit
 
 _DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
@@ -120,13 +121,13 @@ class Units(VectorUnit, MacArrays):
         return self._move(f, data, [self._view(memory, space, target_box(f), True, base, limit)])
 
     def _load_lv0(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> Work:
-        if f["space"] > max(Lv0Space):
-            raise self._fault(Fault.ILLEGAL, 0, f"LV0 space {f['space']}")
         if f["pe_mask"] >> self.params.pes:
             raise self._fault(Fault.ILLEGAL, 0, f"pe_mask names more than {self.params.pes} PEs")
         space = Lv0Space(f["space"])
         if space is Lv0Space.ACC:
             return self._load_accumulators(f, engine)
+        if space is Lv0Space.INT4:
+            return self._unpack(f, engine)
         memory = engine.act if space is Lv0Space.ACT else engine.wgt
         name, (pes, size), row = _LV0[space], memory.shape, self.params.rows
         interleaved = f["view"] == Lv0View.INTERLEAVED
@@ -152,6 +153,21 @@ class Units(VectorUnit, MacArrays):
             words[...] = linear.reshape(words.shape)
 
         return work
+
+    def _unpack(self, f: dict, engine: EngineMemories) -> Work:
+        """Carry out LD0 with space INT4, which writes two words of each PE for one of LV1."""
+        (pes, size), row, word = engine.wgt.shape, self.params.rows, self.params.lv1_word
+        if pes == 1:
+            raise self._fault(Fault.ILLEGAL, 0, "LV0 space INT4, with one bank")
+        self._check_runs(f, self.params.lv1_bytes, size * pes // 2)
+        self._source(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
+        low, high = target_box(f).bounds()
+        first, end = low // word, (high - 1) // word + 1
+        self.accesses.append(MemoryAccess(Space.LV0_WGT, Box(2 * first, (2 * (end - first),), (1,)), True))
+        if self._only_checks:
+            return nothing
+        words = engine.wgt.reshape(pes, -1, 2, row)[:, first:end].transpose(2, 1, 0, 3)  # (half, word, pe, byte)
+        return partial(unpack, f, engine.lv1, words, first * word)
 
     def _load_accumulators(self, f: dict, engine: EngineMemories) -> Work:
         """Carry out LD0 with space ACC: whole LV1 words go to the little-endian bytes of the accumulators, row after

@@ -54,6 +54,7 @@ class GraphBuilder:
     def conv(
         self, x: str, outs: int, kernel=(3, 3), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups: int = 1,
         dtype: str = "int8", weight_dtype: str = "int8", table: bool = False,
+        int4: bool = False,
     ) -> str:  # fmt: skip
         n, h, w, c = self.graph.tensors[x].nhwc
         rows = (h + pads[0] + pads[2] - (kernel[0] - 1) * dilations[0] - 1) // strides[0] + 1
@@ -61,14 +62,16 @@ class GraphBuilder:
         y = self.tensor((n, rows, cols, outs), dtype)
         info = np.iinfo(weight_dtype)
         shape = (outs, *kernel, c // groups)
-        weights = self.rng.integers(info.min, info.max + 1, shape).astype(weight_dtype)
-        spread = 5000 * np.sqrt(np.prod(shape[1:]))
+        low, high = (-8, 7) if int4 else (info.min, info.max)
+        weights = self.rng.integers(low, high + 1, shape).astype(weight_dtype)
+        spread = (300 if int4 else 5000) * np.sqrt(np.prod(shape[1:]))
+        zero_point = 0 if int4 else int(self.rng.integers(-5, 6)) if info.min else 120
         self.graph.ops.append(
             ir.Conv(
-                y, [x], y, weights=weights, weight_zero_point=int(self.rng.integers(-5, 6)) if info.min else 120,
+                y, [x], y, weights=weights, weight_zero_point=zero_point,
                 bias=self.rng.integers(-9999, 9999, outs).astype(np.int32),
                 requantise=self.requantise(y, spread, outs, table), strides=strides, pads=pads, dilations=dilations,
-                groups=groups,
+                groups=groups, int4=int4,
             )
         )  # fmt: skip
         return y

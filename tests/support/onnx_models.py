@@ -84,7 +84,7 @@ class Net:
         graph = helper.make_graph(self.nodes, "net", self.inputs, infos, self.initializers)
         imports = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         imports.append(helper.make_opsetid("ai.onnx.ml", 2))
-        model = helper.make_model(graph, opset_imports=imports, ir_version=8)
+        model = helper.make_model(graph, opset_imports=imports, ir_version=10 if self.opset >= 21 else 8)
         for info, found in zip(graph.output, session(model).get_outputs(), strict=True):
             info.CopyFrom(helper.make_tensor_value_info(info.name, _TYPES[dtype], found.shape))
         model.graph.CopyFrom(graph)

@@ -43,6 +43,8 @@ def _try(rng: random.Random, op: Op, word: int, params: SocParams) -> Insn | Non
     if op is Op.LD0:
         fields |= {"pe_mask": rng.randrange(1 << params.pes), "space": rng.choice([Lv0Space.ACT, Lv0Space.WGT])}
         fields["view"] = rng.choice(list(Lv0View))
+        if fields["space"] == Lv0Space.WGT and length % 3 == 1:
+            fields["space"] = Lv0Space.INT4
     for side, size in (("src", _size(op, params, op in (Op.ST1, Op.LD0))), ("dst", _target(op, fields, params))):
         ends = [(fields[f"n{k}"] - 1) * fields[f"{side}_s{k}"] for k in range(3)]
         low, high = -sum(min(0, end) for end in ends), size - length - sum(max(0, end) for end in ends)
@@ -60,4 +62,6 @@ def _target(op: Op, fields: dict[str, int], params: SocParams) -> int:
     if op is not Op.LD0:
         return _size(op, params, op is Op.LD1)
     size = params.lv0_act_bytes if fields["space"] == Lv0Space.ACT else params.lv0_wgt_bytes
+    if fields["space"] == Lv0Space.INT4:
+        return size * params.pes // 2
     return size * (params.pes if fields["view"] == Lv0View.INTERLEAVED else 1)

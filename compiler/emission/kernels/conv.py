@@ -211,15 +211,16 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
     tiles = channels.of(zip(layer.tiles, cut.sizes, strict=True))
     first = (context.starts or context.own_loads) and not cut.streamed and not budget.placed
     emitter = _emitter(work, context)
-    matrix_vector = isinstance(emitter, MatrixVectorEmitter)
     limit = _job_weights(layer, mine, budget, params) - cut.table
-    if matrix_vector:
-        limit = job_weights(budget) - cut.table
+    if isinstance(emitter, MatrixVectorEmitter):
+        limit = job_weights(budget, int4=work.int4) - cut.table
+        if work.int4:
+            tiles = [(tile, emitter.sizes.tile) for tile, _ in tiles]
     if first and sum(size for _, size in tiles) + cut.table <= budget.windows:
         limit = budget.windows - cut.table
     batches = _even_batches(tiles, limit)
-    if context.ends and matrix_vector:
-        batches = smaller_at_the_end(batches, cut.sizes[0])
+    if batches and context.ends and isinstance(emitter, MatrixVectorEmitter):
+        batches = smaller_at_the_end(batches, tiles[0][1])
     for number, batch in enumerate(batches):
         yield _Batch(emitter, engine, tuple(batch), first and number == 0)
 

@@ -68,14 +68,15 @@ def _pad(data: npt.NDArray, axis: int, multiple: int, value: int) -> npt.NDArray
 class ConvData:
     """Blocks of weights (``weights``: channel tile and part of the kernel of each), then blocks of VEC parameters
     (``params``: channel tile and area, with what is added if that is constant; ``sum``: that of the addition), of the
-    convolution that makes tensor ``output``. ``fold``: see :func:`weight_blocks`. Layers that differ in nothing but
-    such data are made of equal parts."""
+    convolution that makes tensor ``output``. ``fold``: see :func:`weight_blocks`; ``int4``: weights are packed,
+    two in a byte. Layers that differ in nothing but such data are made of equal parts."""
 
     output: str
     fold: bool = False
     weights: tuple[tuple[ChannelTile, KernelChunk], ...] = ()
     params: tuple[tuple[ChannelTile, int], ...] = ()
     sum: bool = False
+    int4: bool = False
 
 
 def conv_data(part: ConvData, layer: ConvLayer, params: SocParams, tensors: Mapping[str, Tensor]) -> bytes:
@@ -95,7 +96,16 @@ def blocks(part: ConvData, layer: ConvLayer, params: SocParams) -> bytes:
         )
         for tile, chunk in part.weights
     ]  # fmt: skip
+    if part.int4:
+        found = [packed_int4(one, params) for one in found]
     return b"".join([*found, *(_vec_params(layer, tile, area, params) for tile, area in part.params)])
+
+
+def packed_int4(data: bytes, params: SocParams) -> bytes:
+    """Return int4 in bytes as LD0 unpacks them: two words of LV1 become the low and the high halves of the bytes of
+    one."""
+    low, high = np.frombuffer(data, np.uint8).reshape(-1, 2, params.lv1_word).swapaxes(0, 1)
+    return (low & 15 | high << 4).tobytes()
 
 
 def _vec_params(layer: ConvLayer, tile: ChannelTile, area: int, params: SocParams) -> bytes:

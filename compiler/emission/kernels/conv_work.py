@@ -73,6 +73,11 @@ class ConvWork:
         """Return how many input channels the channel tile with the most has."""
         return max(tile.channels for tile in self.layer.tiles)
 
+    @property
+    def int4(self) -> bool:
+        """Return whether weights can stay packed, two in a byte: LD0 unpacks them to two banks at once."""
+        return self.layer.int4 and self.params.lv0_banks > 1
+
     def chunks(self, channels: int) -> list[KernelChunk]:
         """Return the parts of the kernel for a channel tile with ``channels`` input channels."""
         if channels not in self._chunks:

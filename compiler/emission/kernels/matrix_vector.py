@@ -3,7 +3,8 @@
 Loading the weights from DRAM takes longer than all the rest, and each instruction is fetched from there, too. So as few
 as possible do the work: activations come once for all tiles, one load to LV1 brings weights and parameters of whole
 channel tiles, and their results leave together. The weights of these tiles are one stream of blocks to LV0, half of
-it at a time, wherever a tile ends; a MAC instruction takes what lies side by side of a tile.
+it at a time, wherever a tile ends; a MAC instruction takes what lies side by side of a tile. Int4 is packed up
+to LV1, and LD0 unpacks it.
 """
 
 import itertools
@@ -26,14 +27,17 @@ from hw.contract.params import KIB
 _LOAD_CYCLES = 1280  #: of a load of several channel tiles to LV1: what comes behind it waits no longer
 _PIECE = 4 * KIB  #: bytes of a load of weights by a body: a pause waits for all that the unit has taken
 _LARGE = 192 * KIB  #: bytes of weights beside which the time in which a prologue begins is little
+_PACKED = 160 * KIB  #: bytes of int4 of a job: they multiply nearly as long as they load, and so does the last job
 _SPLIT_AT_THE_END = 128 * KIB  #: bytes of weights that take the array longer than further jobs take to begin
 _AT_THE_END = (27, 18, 12, 8)  #: sizes of the last jobs of a model, each two thirds of the one before
 
 
-def job_weights(budget: Lv2Budget) -> int:
+def job_weights(budget: Lv2Budget, *, int4: bool = False) -> int:
     """Return the bytes of weights of a job that DRAM bounds: a quarter of the ring, so that there are windows whatever
-    lies between them, and DRAM is never idle; but not so little that the time from one prologue to the next counts."""
-    return max(budget.windows // 4, min(budget.windows // 2, _LARGE))
+    lies between them, and DRAM is never idle; but not so little that the time from one prologue to the next counts. Of
+    ``int4``, no more than that takes."""
+    found = max(budget.windows // 4, min(budget.windows // 2, _LARGE))
+    return min(found, _PACKED) if int4 else found
 
 
 def smaller_at_the_end(batches: list[list[ChannelTile]], size: int) -> list[list[ChannelTile]]:
@@ -64,7 +68,7 @@ class RowBuffers:
     def of(cls, work: ConvWork, lv1_bytes: int) -> "RowBuffers | None":
         """Return what fits ``lv1_bytes`` of LV1; None if no whole tile does."""
         p, rows, depth = work.params, work.pixel_tiles[0].cols, _depth(work)
-        tile = depth * p.rows * p.out_channels + conv_params_bytes(work.layer, p)
+        tile = _weight_bytes(work) + conv_params_bytes(work.layer, p)
         results = work.words(rows * p.out_channels)
         room = lv1_bytes // 16 if work.y.view.on_chip else min(lv1_bytes // 16, work.staging.size // 4)
         run = max(1, min(len(work.layer.tiles), room // results))
@@ -81,6 +85,11 @@ class RowBuffers:
 def _depth(work: ConvWork) -> int:
     """Return the words of LV0 that an input pixel takes; each is multiplied by a block of weights."""
     return -(-work.most_channels // work.params.rows)
+
+
+def _weight_bytes(work: ConvWork) -> int:
+    """Return the bytes of the weights of a channel tile: int4 is packed."""
+    return _depth(work) * work.params.rows * work.params.out_channels // (2 if work.int4 else 1)
 
 
 class MatrixVectorEmitter:
@@ -164,7 +173,7 @@ class MatrixVectorEmitter:
         self._weights1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, at, sizes.group * sizes.tile, sizes.slots)
         self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, at, sizes.group * sizes.tile, sizes.slots)
         self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, 0, 1)
-        self._weights0 = BlockStream(self._job, self._weights1, p)
+        self._weights0 = BlockStream(self._job, self._weights1, p, int4=work.int4)
         self._acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
         spilled = not work.y.view.on_chip
         slots = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, work.staging.base, sizes.out, 2)
@@ -209,8 +218,9 @@ class MatrixVectorEmitter:
         ``target`` on, those of two rows ``pitch`` bytes apart."""
         work, p, layer, depth = self.work, self.work.params, self.work.layer, _depth(self.work)
         kernel = KernelChunk(0, 1, 0, 1, 0, work.most_channels)
-        part = ConvData(layer.output, False, tuple((one, kernel) for one in group), tuple((one, 0) for one in group))
-        data, size, block = blocks(part, layer, p), depth * p.rows * p.out_channels, conv_params_bytes(layer, p)
+        tiles, areas = tuple((one, kernel) for one in group), tuple((one, 0) for one in group)
+        part = ConvData(layer.output, weights=tiles, params=areas, int4=work.int4)
+        data, size, block = blocks(part, layer, p), _weight_bytes(work), conv_params_bytes(layer, p)
         held, params = self._weights1.fill(part), self._params.fill(part)
         window = self._job.keep(data, part)
         loads = [*self._first_loads, *self._job.load_window(window, held.address, len(data), _PIECE)]

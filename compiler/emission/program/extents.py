@@ -18,6 +18,10 @@ from hw.contract.spaces import Space
 from sim.functional import Box
 
 _LOOPS = ("2", "1", "0")
+_LV0: dict[int, Space] = {
+    Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT, Lv0Space.ACC: Space.LV0_ACC,
+    Lv0Space.INT4: Space.LV0_WGT,
+}  # fmt: skip
 
 
 class Extent(NamedTuple):
@@ -66,10 +70,12 @@ def written(task: Task, params: SocParams) -> Extent:
 
 
 def _lv0(fields: Mapping[str, int], low: int, high: int, params: SocParams) -> Extent:
-    spaces: dict[int, Space] = {Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT, Lv0Space.ACC: Space.LV0_ACC}
-    space = spaces[fields.get("space", 0)]
-    if space != Space.LV0_ACC and fields.get("view", 0) == Lv0View.INTERLEAVED:
-        line = params.lv1_word
+    named = fields.get("space", 0)
+    space, line = _LV0[named], params.lv1_word
+    if named == Lv0Space.INT4:
+        low, high = low // line * 2 * line, -(-high // line) * 2 * line
+    interleaved = named == Lv0Space.INT4 or fields.get("view", 0) == Lv0View.INTERLEAVED
+    if space != Space.LV0_ACC and interleaved:
         low, high = low // line * params.rows, -(-high // line) * params.rows
     return Extent(space, 0, low, high)
 

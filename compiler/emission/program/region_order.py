@@ -22,6 +22,7 @@ from hw.contract.isa import Lv0Space, Op, Segment, Unit
 from hw.contract.params import SocParams
 from sim.cost import QueuedTasks, insn_cycles
 
+_WEIGHTS = (Lv0Space.WGT, Lv0Space.INT4)
 _MOST_COUNTS = 200  #: of a semaphore along program order; units that lag behind add what their queues hold
 
 
@@ -130,7 +131,7 @@ def _semaphore(need: Task, task: Task, own: bool) -> Sem | None:
     its unit wrote."""
     if need.unit is task.unit:
         return Sem.OWN_READY if own else None
-    if task.op is Op.MAC and need.op is Op.LD0 and need.numbers.get("space", 0) == Lv0Space.WGT:
+    if task.op is Op.MAC and need.op is Op.LD0 and need.numbers.get("space", 0) in _WEIGHTS:
         return Sem.WEIGHT0_FULL
     sem = BETWEEN.get((need.unit, task.unit))
     if sem is None:

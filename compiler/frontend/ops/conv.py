@@ -97,6 +97,7 @@ class Accumulated(Pending):
     real_bias: npt.NDArray[np.float64]  #: in real numbers, on top of ``bias``
     window: Window
     groups: int = 1
+    int4: bool = False  #: the weights are int4, as in :class:`compiler.frontend.values.QuantConst`
 
     @property
     def channels(self) -> int:
@@ -137,6 +138,7 @@ class Accumulated(Pending):
                 bias=self.integer_bias,
                 requantise=requantise(self.scale, target, self.low, self.high),
                 strides=self.window.strides, pads=pads, dilations=self.window.dilations, groups=self.groups,
+                int4=self.int4,
             )
         )  # fmt: skip
         return made

@@ -146,7 +146,7 @@ def product(
         shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=True,
         weights=data.T[:, None, None, :], weight_zero_point=zero_point,
         scale=(np.float32(x.quantisation.scale) * scale * alpha).astype(np.float32),
-        bias=bias[0], real_bias=bias[1], window=_POINTWISE,
+        bias=bias[0], real_bias=bias[1], window=_POINTWISE, int4=weights.int4,
     )  # fmt: skip
 
 

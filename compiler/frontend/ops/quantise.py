@@ -1,6 +1,8 @@
 """QuantizeLinear and DequantizeLinear: where real numbers become 8-bit tensors and back; and the QOperator form, whose
 operators carry the quantisation of their inputs and output."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 
@@ -31,7 +33,8 @@ def dequantised(draft: Draft, node: onnx.NodeProto, index: int, axis: int = -1) 
         flat = scale.astype(np.float32).reshape(-1)
         zero = np.zeros(1, value.array.dtype) if zero_point is None else zero_point.reshape(-1)
         zero = zero if zero.size == flat.size else np.broadcast_to(zero, flat.shape)
-        return QuantConst(value.array, flat, zero, axis % value.array.ndim if flat.size > 1 else None)
+        found = QuantConst(value.array, flat, zero, axis % value.array.ndim if flat.size > 1 else None)
+        return _as_int4(found) if name in draft.source.int4 else found
     if isinstance(value, host.OnHost):
         dtype = host.signature(draft, value.roots, name).dtype
         if dtype in EIGHT_BIT:
@@ -42,6 +45,15 @@ def dequantised(draft: Draft, node: onnx.NodeProto, index: int, axis: int = -1) 
     if (known.scale, known.zero_point) != (params.scale, params.zero_point):
         value = draft.alias(value, params)
     return Real(value, params, name)
+
+
+def _as_int4(constant: QuantConst) -> QuantConst:
+    """Return a constant of four bits as int4 whose zero point is 0, if it is that of its range."""
+    offset = 8 if constant.data.dtype == np.uint8 else 0
+    if (constant.zero_point != offset).any():
+        return constant
+    data = (constant.data.astype(np.int16) - offset).astype(np.int8)
+    return replace(constant, data=data, zero_point=np.zeros_like(constant.zero_point, np.int8), int4=True)
 
 
 def _parameters(draft: Draft, node: onnx.NodeProto, index: int) -> tuple[np.ndarray, np.ndarray | None]:

@@ -108,6 +108,7 @@ class ConvLayer(Layer):
     flat: bool  #: one pixel in, one pixel out: images may be taken as a single row of pixels
     addition: Addition | None = None
     pe_channels: int = 0  #: input channels that a PE reads of a tile, if groups are packed; 0: all PEs read all
+    int4: bool = False  #: its weights are int4, and their zero point is 0
     uniform: bool = False  #: a depthwise one with equal weights, as an average pool: parts of its kernel are alike
 
     @property

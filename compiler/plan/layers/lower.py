@@ -95,7 +95,7 @@ def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> list[Layer]:
     layer = ConvLayer(
         op, op.inputs, op.output, "depthwise" if depthwise else "conv", weights, op.weight_zero_point, [area],
         op.requantise, depthwise, tiles, op.groups, op.strides, op.pads[:2], dilations, flat,
-        pe_channels=packed,
+        pe_channels=packed, int4=op.int4,
     )  # fmt: skip
     return [layer]
 

@@ -26,8 +26,8 @@ def least_sizes(graph: ir.Graph) -> list[int]:
     """Return by segment the bytes that ``graph`` needs whatever is decided: those of inputs, outputs, and of the
     filters of its convolutions that differ."""
     sizes = [0] * len(Segment)
-    filters = {one.tobytes() for op in graph.ops if isinstance(op, ir.Conv) for one in op.weights}
-    sizes[Segment.WEIGHTS] = sum(map(len, filters))
+    filters = {(one.tobytes(), op.int4) for op in graph.ops if isinstance(op, ir.Conv) for one in op.weights}
+    sizes[Segment.WEIGHTS] = sum(len(one) // 2 if int4 else len(one) for one, int4 in filters)
     for segment, ports in ((Segment.INPUTS, graph.inputs), (Segment.OUTPUTS, graph.outputs)):
         sizes[segment] = sum(graph.tensors[name].size for name in {port.tensor for port in ports})
     return sizes

@@ -15,6 +15,7 @@ from onnx import helper, numpy_helper
 import caesura
 from caesura import api, cli
 from caesura.commands.quantise import quantise
+from compiler import import_model
 from sim.model.bus import ModelBus
 from tests.support.float_nets import SHAPE, FloatNet
 
@@ -62,6 +63,28 @@ def test_models_of_older_operator_sets(files, capsys, version):
     onnx.save(model, files / "old.onnx")
     quantise(files / "old.onnx", files / "data.npz", files / "q.onnx")
     assert "the accelerator runs all of it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("per_tensor", [False, True])
+def test_weights_of_products_become_int4(files, capsys, per_tensor):
+    model = float_model()
+    onnx.save(model, files / "float.onnx")
+    given = {"weights": "int4", "per_tensor": per_tensor, "as_json": True}
+    quantise(files / "float.onnx", files / "data.npz", files / "q.onnx", **given)
+    found = json.loads(capsys.readouterr().out)
+    assert not found["refused"] and min(found["sqnr_db"].values()) > 12
+    made = onnx.load(files / "q.onnx")
+    onnx.checker.check_model(made)
+    types = {tuple(one.dims): one.data_type for one in made.graph.initializer if "_quantized" in one.name}
+    assert types[10, 8] == onnx.TensorProto.INT4 and types[8, 3, 3, 3] == onnx.TensorProto.INT8
+    gemm = import_model(str(files / "q.onnx")).ops[-1]
+    assert gemm.int4 and np.abs(gemm.weights.astype(int)).max() in (7, 8)
+    assert gemm.requantise.scale.size == (1 if per_tensor else 10)
+
+
+def test_weights_are_int8_or_int4(files):
+    with pytest.raises(api.UsageError, match="--weights must be int8 or int4, not 'int2'"):
+        quantise(files / "float.onnx", files / "data.npz", files / "q.onnx", weights="int2")
 
 
 def test_a_quantised_model_is_not_quantised_again(files):

@@ -206,9 +206,11 @@ def test_assembler_errors_name_line_field_and_limit(text, message):
 
 
 def test_assembler_syntax():
-    program = assemble("# comment\n\nld0 space=WGT view=interleaved pe_mask=0,1 wait=3 len=0x10 # tail\nend\n")
+    text = "# comment\n\nld0 space=WGT view=interleaved pe_mask=0,1 wait=3 len=0x10 # tail\nld0 space=int4\nend\n"
+    program = assemble(text)
     assert program == [
         Insn(Op.LD0, {"space": 1, "view": 1, "pe_mask": 3, "wait": 8, "len": 16}),
+        Insn(Op.LD0, {"space": 3}),
         Insn(Op.END),
     ]
 

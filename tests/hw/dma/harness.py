@@ -180,5 +180,7 @@ def lv0_bytes(params: SocParams, insn: Insn) -> int:
     """Bytes of the memory an LD0 sees as its destination."""
     if insn["space"] == Lv0Space.ACC:
         return 4 * params.out_channels * params.lv0_acc_rows
+    if insn["space"] == Lv0Space.INT4:
+        return params.pes * params.lv0_wgt_bytes // 2
     size = params.lv0_act_bytes if insn["space"] == Lv0Space.ACT else params.lv0_wgt_bytes
     return size * (params.pes if insn["view"] == Lv0View.INTERLEAVED else 1)

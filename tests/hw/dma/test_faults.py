@@ -69,6 +69,25 @@ def test_lv0_limit_follows_space_and_view(space, view, size):
     assert [(w["space"], w["view"], w["addr"]) for w in bench.lv0] == [(space, view, size // WORD - 1)]
 
 
+@pytest.mark.parametrize("view", [0, 1])
+def test_limits_of_int4_count_packed_bytes(view):
+    size = SMALL.pes * WGT // 2
+    good = copy(Op.LD0, src=SMALL.lv1_bytes - WORD, dst=size - WORD, len=WORD, space=Lv0Space.INT4, view=view)
+    for side, at, limit in (("dst", size - WORD + 1, size), ("src", SMALL.lv1_bytes - WORD + 1, SMALL.lv1_bytes)):
+        bad = Insn(Op.LD0, good.fields | {side: at})
+        bench = Bench(Op.LD0)
+        segments = Segments(src_limit=SMALL.lv1_bytes, dst_limit=size)
+        expect_fault(bench, [(good, segments), (bad, segments)], Fault.LIMIT, limit, done=1)
+        assert [(w["space"], w["addr"]) for w in bench.lv0] == [(Lv0Space.INT4, size // WORD - 1)]
+
+
+def test_int4_takes_two_banks():
+    single = SMALL.replace(pes=1, rows=8, cols=8)
+    bench = Bench(Op.LD0, single)
+    bench.run([command(copy(Op.LD0, len=WORD, space=Lv0Space.INT4), Segments(), 2)], until=until_fault)
+    assert bench.faults == [{"code": Fault.ILLEGAL, "pc": 2, "addr": 0}] and not bench.lv0
+
+
 def test_offsets_before_the_segment_are_beyond_its_limit():
     bad = copy(Op.LD1, src=2**32 - 4, len=8)
     expect_fault(Bench(Op.LD1), [(bad, Segments(src_limit=2**32 - 1))], Fault.LIMIT, 2**32 - 1, done=0)
@@ -180,7 +199,7 @@ def test_accumulators_end_where_their_rows_do():
     "fields",
     [
         {"src": 4}, {"dst": 4}, {"len": WORD + 4}, {"src_s2": 1, "n2": 2}, {"src_s0": -4}, {"dst_s1": WORD // 2},
-        {"lo": 3}, {"hi": WORD + 1}, {"space": 3},
+        {"lo": 3}, {"hi": WORD + 1},
     ],
 )  # fmt: skip
 def test_accumulators_take_whole_words_only(fields):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from amaranth.back import rtlil
 
-from hw.contract.isa import Insn, Op
+from hw.contract.isa import Insn, Lv0Space, Op
 from hw.contract.params import PRESETS, SocParams
 from tests.hw.dma.harness import SMALL, UNITS, WIDE, Bench, Segments, command, copy, lv0_bytes, reference
 
+OPERANDS = (Lv0Space.ACT, Lv0Space.WGT, Lv0Space.INT4)
 OPS = (Op.LD1, Op.ST1, Op.LD0, Op.LD2, Op.ST2)
 
 
@@ -30,7 +31,7 @@ def random_insn(rng: random.Random, op: Op, word: int, pes: int) -> Insn:
     fields["lo0"], fields["hi0"] = rng.choice([(0, 0xFFFF), (1, 3), (2, 2)])
     fields["fill"] = rng.randrange(256)
     if op == Op.LD0:
-        fields |= {"pe_mask": rng.randrange(1 << pes), "space": rng.randrange(2), "view": rng.randrange(2)}
+        fields |= {"pe_mask": rng.randrange(1 << pes), "space": rng.choice(OPERANDS), "view": rng.randrange(2)}
     return Insn(op, fields)
 
 

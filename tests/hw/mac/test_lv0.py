@@ -6,6 +6,7 @@ from hw.contract.params import PRESETS, SocParams
 from hw.mac.lv0 import Lv0Memory
 from tests.support.streams import simulate
 
+PACKED = 2  #: beside the views
 WORDS = 8  #: LV1 words that a PE's memory holds
 
 
@@ -21,7 +22,10 @@ def write(memory: np.ndarray, params: SocParams, view: int, mask: int, addr: int
     for i, byte in enumerate(data):
         if not en >> i & 1:
             continue
-        if view == Lv0View.INTERLEAVED:
+        if view == PACKED:
+            for half, number in enumerate((byte & 15, byte >> 4)):
+                memory[i // rows, (2 * addr + half) * rows + i % rows] = number - 16 * (number > 7) & 0xFF
+        elif view == Lv0View.INTERLEAVED:
             memory[i // rows, addr * rows + i % rows] = byte
         else:
             for pe in range(params.pes):
@@ -37,7 +41,7 @@ def read(memory: np.ndarray, params: SocParams, addr: int) -> bytes:
 
 @pytest.mark.parametrize("space", [Lv0Space.ACT, Lv0Space.WGT])
 @pytest.mark.parametrize("name", PRESETS)
-def test_random_writes_of_both_views_equal_the_definition(name, space):
+def test_random_writes_of_all_kinds_equal_the_definition(name, space):
     params = small(name)
     taps = min(params.lv0_banks, params.rows) if space is Lv0Space.ACT else 1
     dut = Lv0Memory(params, space, taps)
@@ -48,13 +52,16 @@ def test_random_writes_of_both_views_equal_the_definition(name, space):
     async def testbench(ctx) -> None:
         port = dut.write
         for number in range(120):
-            view, mask = int(rng.integers(2)), int(rng.integers(1 << params.pes))
-            addr = int(rng.integers(WORDS * (banks if view == Lv0View.INTERLEAVED else 1)))
+            view = int(rng.integers(2 if space is Lv0Space.ACT or banks == 1 else 3))
+            mask, most = int(rng.integers(1 << params.pes)), {Lv0View.MULTICAST: 1, PACKED: banks / 2}.get(view, banks)
+            addr = int(rng.integers(WORDS * most))
             data, en = rng.bytes(word), int.from_bytes(rng.bytes(word // 8), "little")
             en = (1 << word) - 1 if number % 3 == 0 else en
             valid, mine = rng.random() < 0.9, rng.random() < 0.9
             values = {"view": view, "pe_mask": mask, "addr": addr, "data": int.from_bytes(data, "little"), "en": en}
-            values |= {"valid": valid, "space": int(space) if mine else 1 - int(space)}
+            named = Lv0Space.INT4 if view == PACKED else space
+            others = (1 - space, Lv0Space.ACC, *([Lv0Space.INT4] if space is Lv0Space.ACT else []))
+            values |= {"valid": valid, "space": int(named if mine else rng.choice(others)), "view": view & 1}
             for field, value in values.items():
                 ctx.set(getattr(port, field), value)
             await ctx.tick()

@@ -6,6 +6,7 @@ import pytest
 from hw.contract.isa import INSN_BYTES, VEC_HEADER, Insn, Lv0Space, Lv0View, Op, VecOp
 from hw.contract.job import Fault
 from hw.contract.params import preset
+from hw.contract.spaces import Space
 from sim.functional.machine import FunctionalFault, Machine
 from tests.support.raw_insns import with_field
 
@@ -63,6 +64,30 @@ def test_ld0_views(view):
         pe, byte = (1, x) if view is Lv0View.MULTICAST else (x // rows % pes, x // (pes * rows) * rows + x % rows)
         before[pe, byte] = machine.engines[0].lv1[64 + j]
     assert np.array_equal(machine.engines[0].act, before)
+
+
+@pytest.mark.parametrize("view", Lv0View)  # ignored
+@pytest.mark.parametrize("clip", [{"hi": 20}, {"lo": 3, "hi": 9}, {"n0": 2, "src_s0": -7, "dst_s0": 30, "hi": 20}, {}])
+def test_ld0_of_int4(view, clip):
+    """Each word of LV1 goes to two interleaved words: first the low halves of all its bytes, then the high ones."""
+    machine, _ = _machine(1)
+    e, rows, pes = machine.engines[0], TINY.rows, TINY.pes
+    before, original = e.wgt.copy(), e.wgt.copy()
+    f = {"src": 64, "dst": 21, "len": 20, "hi1": 1, "hi0": 1, "pe_mask": 2, "view": int(view), "fill": 0x8F, "space": 3}
+    machine.execute(Insn(Op.LD0, f | clip), SEGMENTS)
+    for i0, j in np.ndindex(clip.get("n0", 1), 20):
+        read = i0 == 0 and clip.get("lo", 0) <= j < clip.get("hi", 0)
+        byte = int(e.lv1[64 - 7 * i0 + j]) if read else 0x8F
+        at = 21 + 30 * i0 + j
+        for half, number in enumerate((byte & 15, byte >> 4)):
+            x = at // 8 * 16 + 8 * half + at % 8
+            before[x // rows % pes, x // (pes * rows) * rows + x % rows] = number - 16 * (number > 7) & 0xFF
+    assert np.array_equal(e.wgt, before)
+    *reads, write = machine.accesses
+    touched = np.flatnonzero((before != original).any(axis=0)) // rows
+    assert [read.space for read in reads] == [Space.LV1] * ("hi" in clip) and write.space == Space.LV0_WGT
+    assert write.where.bounds() == (touched[0] // 2 * 2, touched[-1] // 2 * 2 + 2)
+    assert machine.bytes_read[Op.LD0] == sum(np.prod(read.where.shape) for read in reads)
 
 
 @pytest.mark.parametrize("mode", [0, 1])
@@ -196,7 +221,7 @@ ONE = {"len": 1, "hi": 1, "hi1": 1, "hi0": 1, "src_seg": 6}
         ([Insn(Op.VEC, {"op": 4, "src_acc": 1})], Fault.ILLEGAL, 0),
         ([Insn(Op.VEC, {"op": 4, "src_acc": 1, "n2": 4, "table": 1})], Fault.ILLEGAL, 0),
         ([Insn(Op.VEC, {"op": 5})], Fault.ILLEGAL, 0),
-        ([Insn(Op.LD0, ONE | {"space": 3})], Fault.ILLEGAL, 0),
+        ([Insn(Op.LD0, ONE | {"space": 3, "dst": TINY.pes * TINY.lv0_wgt_bytes // 2})], Fault.LIMIT, 0),
         ([Insn(Op.LD0, ONE | {"space": 2})], Fault.ILLEGAL, 0),
         ([Insn(Op.LD0, ONE | {"space": 2, "len": 8, "hi": 8, "dst": TINY.lv0_acc_rows * 32})], Fault.LIMIT, 0),
     ],

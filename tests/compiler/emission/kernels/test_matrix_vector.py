@@ -40,16 +40,17 @@ def made(monkeypatch):
     return found
 
 
-def chain(seed: int, rows: int) -> Graph:
-    """Products of so many rows, some with a table, a sum or both, of any widths and types."""
+def chain(seed: int, rows: int, int4: bool = False) -> Graph:
+    """Products of so many rows, some with a table, a sum or both, of any widths and types. ``int4``: so weights are,
+    but for those of one product."""
     rng, make = np.random.default_rng(seed), GraphBuilder(seed)
     x = make.input((1, 1, rows, int(rng.integers(1, 120))), str(rng.choice(["int8", "uint8"])))
-    x = make.conv(x, int(rng.integers(1, 150)), (1, 1), table=bool(rng.integers(2)))
+    x = make.conv(x, int(rng.integers(1, 150)), (1, 1), table=bool(rng.integers(2)), int4=int4)
     wide = 16 * int(rng.integers(1, 12))
     x = make.conv(x, wide, (1, 1), weight_dtype=str(rng.choice(["int8", "uint8"])))
-    y = make.conv(x, wide, (1, 1), dtype=str(rng.choice(["int8", "uint8"])), table=bool(rng.integers(2)))
+    y = make.conv(x, wide, (1, 1), dtype=str(rng.choice(["int8", "uint8"])), table=bool(rng.integers(2)), int4=int4)
     x = make.eltwise("add", y, x, table=bool(rng.integers(2)))
-    make.output(make.conv(x, int(rng.integers(1, 200)), (1, 1)))
+    make.output(make.conv(x, int(rng.integers(1, 200)), (1, 1), int4=int4))
     return make.graph
 
 
@@ -63,9 +64,40 @@ def test_random_chains(seed, made):
     assert made or rows > 1
 
 
+@pytest.mark.parametrize("seed", range(16))
+def test_random_chains_of_int4(seed, made):
+    print("seed", seed)
+    params, rows = BASE if seed % 2 else TINY, 1 if seed % 4 < 2 else 2 + seed % 3
+    graph = chain(seed, rows, int4=True)
+    check(graph, params, observe=seed % 5 == 0, engines=1 + (seed % 8 == 5), regions=seed % 3 > 0)
+    assert made or rows > 1
+    assert all(emitter.work.int4 == emitter.work.layer.int4 for emitter in made)
+
+
+def test_int4_halves_what_is_loaded_and_engines_with_one_pe_load_int8(made):
+    sizes = {}
+    for name, params in (("base", BASE), ("one PE", TINY.replace(pes=1, rows=8, cols=8, vec_lanes=8))):
+        for int4 in (False, True):
+            make = GraphBuilder(1)
+            make.output(make.conv(make.input((1, 1, 1, 128)), 512, (1, 1), int4=int4))
+            image, _ = build(make.graph, params, Options())
+            sizes[name, int4] = len(image.weights)
+            check(make.graph, params)
+    assert sizes["base", False] - sizes["base", True] == 128 * 512 / 2
+    assert sizes["one PE", False] == sizes["one PE", True] and len(made) > 4
+
+
+def test_products_of_many_rows_unpack_int4_at_compile_time(made):
+    make = GraphBuilder(2)
+    make.output(make.conv(make.input((1, 1, 100, 64)), 64, (1, 1), int4=True))
+    check(make.graph, BASE)
+    assert not made
+
+
 @pytest.mark.parametrize("regions", [False, True])
-def test_every_point_can_be_stopped_at(regions, made):
-    graph = chain(3, 1)
+@pytest.mark.parametrize("int4", [False, True])
+def test_every_point_can_be_stopped_at(regions, int4, made):
+    graph = chain(3, 1, int4)
     image, _ = build(graph, BASE, Options(cancel_interval=300, regions=regions))
     assert made and len(image.meta.cancel_points) > 3
     check_points(image, random_inputs(graph, 1))
@@ -94,8 +126,9 @@ def test_the_last_jobs_of_a_model_are_smaller():
 def test_a_job_takes_a_quarter_of_the_windows_unless_that_is_little():
     budget = type("Budget", (), {"windows": 1920 * KIB})
     assert job_weights(budget) == 480 * KIB
+    assert job_weights(budget, int4=True) == 160 * KIB
     budget.windows = 256 * KIB
-    assert job_weights(budget) == 128 * KIB
+    assert job_weights(budget) == job_weights(budget, int4=True) == 128 * KIB
 
 
 @pytest.mark.parametrize(
