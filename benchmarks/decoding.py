@@ -77,10 +77,10 @@ def of_bandwidth(lab: Lab, name: str) -> Measured:
     step = decoder_steps.parse(name)
     assert step is not None
     run = measured(step, lab)
-    moved = step.decoder.macs + step.cache
+    moved = step.decoder.weight_bytes + step.cache
     bound = moved / run.image.params.dram_bytes_per_cycle
     detail = {**run_detail(run), "of": "the bytes of weights, keys and values over those that DRAM moves in a cycle"}
-    detail |= {"weights": step.decoder.macs, "cache": step.cache, "code": len(run.image.code)}
+    detail |= {"weights": step.decoder.weight_bytes, "cache": step.cache, "code": len(run.image.code)}
     return Measured(100 * bound / run.stats.cycles, run.correct, detail)
 
 
@@ -95,7 +95,7 @@ def _cold_block(lab: Lab) -> Measured:
     step = decoder_steps.parse("gpt2_block_context256")
     assert step is not None
     run = measured(step, lab)
-    bound = (step.decoder.macs + step.cache) / run.image.params.dram_bytes_per_cycle
+    bound = (step.decoder.weight_bytes + step.cache) / run.image.params.dram_bytes_per_cycle
     return Measured(run.stats.cycles / bound, run.correct, run_detail(run) | {"bound": bound})
 
 

@@ -95,10 +95,12 @@ def test_the_accelerator_takes_a_step_of_one_length(quantised):
     assert found.count("product") == found.count("softmax") * 2 == net.layers * 2
     assert found.count("rmsnorm") == 2 * net.layers + 1
     ops = {op.output: op for op in graph.ops}
-    for _, present in net.states:  # nothing is stored in other steps on the way
-        (concat,) = (op for op in graph.ops if op.kind == "concat" and op.output.startswith(present))
-        assert {graph.tensors[name].scale for name in concat.inputs} == {graph.tensors[concat.output].scale}
-        assert {ops[name].kind for name in concat.inputs if name in ops} <= {"permute", "reshape", "eltwise", "conv"}
+    appends = [op for op in graph.ops if op.kind == "append"]
+    assert len(appends) == len(net.states)
+    for op in appends:  # nothing is stored in other steps on the way
+        tensors = [graph.tensors[name] for name in (*op.results, *op.inputs[:2])]
+        assert len({tensor.scale for tensor in tensors}) == 1
+        assert ops[op.inputs[1]].kind in ("permute", "reshape", "eltwise", "conv")
 
 
 def test_every_operator_keeps_to_the_contract(quantised):
