@@ -28,7 +28,7 @@ on open options origin other out output ownership pad parameter partition past p
 pipeline pixel plain pointwise poisson pool prepare priority private problem process product progress quantise read
 real realign recipe recovery reduce refuse register registry release remedies repeat report reset reshape resize robin
 role round rule runtime sample scale schema scope search sequence serve served serving sets setup shortest side
-signature simulate simulators sink situation slave slice sliding slope snapshot softmax space started state status stop
+signature simulate simulators sink situation slave slice sliding slope snapshot softmax space started status stop
 storage store strided structure sum surroundings synchronised table taking terminal text timeout together tolerant
 toolchain top trace traffic transpose tree turns uncut unpack unroll unsupported until urgent usage use value variation
 vector verify view visible wait waveforms way why width work worst write written

@@ -100,7 +100,7 @@ def test_the_accelerator_takes_a_step_of_one_length(quantised):
     for op in appends:  # nothing is stored in other steps on the way
         tensors = [graph.tensors[name] for name in (*op.results, *op.inputs[:2])]
         assert len({tensor.scale for tensor in tensors}) == 1
-        assert ops[op.inputs[1]].kind in ("permute", "reshape", "eltwise", "conv")
+        assert ops[op.inputs[1]].kind in ("permute", "reshape", "eltwise", "conv", "table")
 
 
 def test_every_operator_keeps_to_the_contract(quantised):
