@@ -71,8 +71,8 @@ def job_places(
         found = _in_space(jobs, placement, budget, params)
     places = []
     for job, (window, after, again) in zip(jobs, found, strict=True):
-        stream_data = weights.append(job.stream_data, job.engine)
         window_data = job.ahead[1] if job.ahead else weights.append(job.window_data, job.engine)
+        stream_data = weights.append(job.stream_data, job.engine)
         places.append(JobPlace(JobAddresses(window, window_data, stream_data), after, again))
     return places
 

@@ -29,7 +29,7 @@ def test_it_is_run_token_by_token(files, capsys):
     assert f"ranges from 30 steps, 3 sequences of {files / 'prompts.npz'}" in told
     assert "logits " in told and "states " in told and "present" not in told.split("it has")[0]
     assert "it has 2 states, each with one scale" in told
-    assert "with --dim past=9 the accelerator runs all of it but what the CPU does: Gather" in told
+    assert "with --dim past=9 the accelerator runs all of it" in told and "but what" not in told
     made = onnx.load(files / "q.onnx")
     assert len(states_of(made).found) == 2
     assert len(list(run_steps(made, NET, NET.tokens(1, 5)[0]))) == 5
