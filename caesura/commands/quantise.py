@@ -52,7 +52,7 @@ def quantise(
     say(f"{output}: {output.stat().st_size:,} bytes, ranges from {_data_told(found)} of {data}")
     say(f"signal to quantisation noise on them: {_ratios_told(found)}")
     if "states" in found:
-        _say_of_steps(output, found)
+        _say_of_steps(output, data, found)
         return
     dims = "".join(f" --dim {name}={size}" for name, size in sizes.items())
     command = f"caesura run {output} --input {data}{dims}"
@@ -82,8 +82,8 @@ def _ratios_told(found: dict[str, Any]) -> str:
     return ", ".join([*told, *([] if lowest is None else [f"states {lowest:.1f} dB or more"])])
 
 
-def _say_of_steps(output: Path, found: dict[str, Any]) -> None:
-    """Say what the accelerator makes of a step model."""
+def _say_of_steps(output: Path, data: Path, found: dict[str, Any]) -> None:
+    """Say what the accelerator makes of a step model, and how it is run."""
     dims = "".join(f" --dim {name}={size}" for name, size in found["sizes"].items())
     say(f"it has {len(found['states'])} states, each with one scale: a present comes back as the past byte by byte")
     if found["refused"]:
@@ -95,4 +95,4 @@ def _say_of_steps(output: Path, found: dict[str, Any]) -> None:
     elif found["on_cpu"]:
         say(f"with{dims} the accelerator runs all of it but what the CPU does: {'; '.join(found['on_cpu'])}")
     else:
-        say(f"with{dims} the accelerator runs all of it")
+        say(f"with{dims} the accelerator runs all of it, token by token: caesura run {output} --input {data} --check")

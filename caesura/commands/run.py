@@ -9,6 +9,7 @@ import typer
 from caesura import api, checks, profiles, samples as inputs
 from caesura.commands.options import AnyBackend, Csv, Json, Page, check_form, check_writable, chosen_backend, is_image
 from caesura.commands.run_lengths import run_varying, varies
+from caesura.commands.run_steps import run_steps, steps_of
 from caesura.commands.run_urgent import run_with_urgent
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.steps_on_cpu import cpu_steps
@@ -60,9 +61,22 @@ def run(
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     check_form(as_json, as_csv)
     check_writable(output, vcd, trace, page)
+    if urgent is None and not is_image(model) and (states := steps_of(model, input)):
+        _refuse_for_varying(
+            {"--csv": as_csv, "--vcd": vcd, "--trace": trace, "--profile": profile, "--report": page, "--units": units,
+             "--kernels": kernels},
+            "steps of a sequence are inferences of their own",
+        )  # fmt: skip
+        assert input is not None
+        run_steps(
+            model, compilation, states, input, samples=samples, output=output, backend=backend, check=check,
+            as_json=as_json,
+        )  # fmt: skip
+        return
     if input is not None and urgent is None and not is_image(model) and varies(model, compilation):
         _refuse_for_varying(
-            {"--csv": as_csv, "--vcd": vcd, "--trace": trace, "--profile": profile, "--report": page, "--units": units}
+            {"--csv": as_csv, "--vcd": vcd, "--trace": trace, "--profile": profile, "--report": page, "--units": units},
+            "inputs that vary in length have an image each",
         )
         run_varying(
             model, compilation, input, kernels=kernels, samples=samples, output=output, backend=backend, check=check,
@@ -122,12 +136,11 @@ def run(
         raise typer.Exit(1)
 
 
-def _refuse_for_varying(flags: Mapping[str, object]) -> None:
-    """Raise :class:`caesura.api.UsageError` for flags with a value, which tell of one image."""
+def _refuse_for_varying(flags: Mapping[str, object], why: str) -> None:
+    """Raise :class:`caesura.api.UsageError` for flags with a value, which tell of one inference; ``why``: there is none
+    alone."""
     if given := [name for name, value in flags.items() if value]:
-        raise api.UsageError(
-            f"inputs that vary in length have an image each: leave {', '.join(given)} out, or name --dim"
-        )
+        raise api.UsageError(f"{why}: leave {', '.join(given)} out, or name --dim and give all inputs")
 
 
 def _refuse_beside_urgent(flags: Mapping[str, object]) -> None:
