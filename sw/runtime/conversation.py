@@ -68,10 +68,16 @@ class Conversation(Session):
         """Run one step, and keep what it adds to the state.
 
         ``inputs``: arrays by name, or an array for the first input; a whole number where one is wanted. The position,
-        an input of one number with that word in its name, is known if it is not given. Returns outputs by name and the
-        statistics; raises what :meth:`Session.run` does, and the state is then what it was. ``Runtime.submit`` takes
-        steps as well, beside other requests."""
-        return self.run(inputs)
+        an input of one number with that word in its name, is known if it is not given. A list of numbers is as many
+        steps, such as a prompt. Returns outputs by name and the statistics, of the last step; raises what
+        :meth:`Session.run` does, and the state is then what it was before the step that failed. ``Runtime.submit``
+        takes steps as well, beside other requests."""
+        if isinstance(inputs, Mapping) or np.ndim(inputs) != 1 or len(self._inputs[0].shape) == 1 == np.size(inputs):
+            return self.run(inputs)
+        *ahead, last = np.asarray(inputs).tolist()
+        for one in ahead:
+            self.run(one)
+        return self.run(last)
 
     def fetch(self) -> Arrays:
         """Return the outputs of a step that has ended, by name; the next finds a row more."""

@@ -56,6 +56,16 @@ def test_steps_equal_the_reference_until_the_state_is_full(device):
             session.step(0)
 
 
+def test_a_prompt_is_as_many_steps(device):
+    session = device.load(image()).session()
+    np.testing.assert_array_equal(session.step(TOKENS[:7])[0]["y"], expected(TOKENS)[6])
+    np.testing.assert_array_equal(session.step(np.array(TOKENS[7:9]))[0]["y"], expected(TOKENS)[8])
+    np.testing.assert_array_equal(session.step(np.array([[TOKENS[9]]]))[0]["y"], expected(TOKENS)[9])
+    with pytest.raises(InputError, match="'ids' is 99"):
+        session.step([TOKENS[10], 99, TOKENS[11]])
+    assert session.filled == 11
+
+
 def test_what_lies_in_rows_that_are_not_filled_does_not_matter(device):
     session = device.load(image()).session()
     size = session.model.segments[Segment.SCRATCH][1]
