@@ -22,6 +22,7 @@ def test_versions_of_a_network_teach_each_other_nothing():
     assert len({family(name) for name in first_runs.NETWORKS}) == len(first_runs.NETWORKS) - 1
 
 
+@pytest.mark.slow
 def test_a_network_is_expected_better_after_another_one():
     images = {name: caesura.compile(workload(name), "tiny") for name in ("inception_small", "densenet_small")}
     blind = {name: first_run(image, name) for name, image in images.items()}

@@ -140,6 +140,7 @@ def test_rows_have_names_of_their_own():
     assert all(figure.optional for figure in rows.figures() if figure.name.startswith("whole_"))
 
 
+@pytest.mark.slow
 def test_a_small_load_is_served():
     """On ``base``: an urgent encoder every now and then, a long one in a closed loop."""
     tenants = (Tenant("urgent", ("distilbert",), Every(5.5), priority=1), Tenant("long", ("distilbert",), Loop()))

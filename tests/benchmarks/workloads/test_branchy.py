@@ -20,7 +20,9 @@ def device():
         yield device
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "nasnet_small" else ()) for name in SMALL]
+)
 def test_results_are_exact(name, device):
     graph = import_model(workload(name))
     assert not [op.reason for op in graph.ops if isinstance(op, Host)]

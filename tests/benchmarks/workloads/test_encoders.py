@@ -98,7 +98,9 @@ def test_names():
         inputs("bert_base_99x4096")
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith("vit") else ()) for name in SMALL]
+)
 def test_every_layer_is_within_its_contract(name):
     path = workload(name)
     feeds = inputs(name)

@@ -22,6 +22,7 @@ def said(*arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_measured(network, tmp_path):
     path = tmp_path / "x.cimg"
     report = json.loads(said(network, "-o", str(path), "--order", "measured", "--budget", "3s", "--json"))
