@@ -31,12 +31,14 @@ _TOGGLES: dict[int, tuple[dict[str, int], tuple[str, ...]]] = {
         {"b_en": 1, "row": 1},
         ("a_signed", "b_signed", "per_channel", "across", "planes n2=3", "across k0=2", "across tail=1"),
     ),
-    _MOMENTS: ({"across": 1}, ("a_signed", "b_signed", "tail=1", "k0=2", "k1=2", "across tail=1", "across k0=2")),
+    _MOMENTS: (
+        {"across": 1}, ("plain", "a_signed", "b_signed", "tail=1", "k0=2", "k1=2", "across tail=1", "across k0=2"),
+    ),
     _WIDE: ({}, ("a_signed", "b_signed", "table", "per_channel", "planes n2=3", "k0=2", "k1=2")),
 }  # fmt: skip
 _CHANGES = (
-    "src_acc", "b_en", "a_signed", "b_signed", "table", "per_channel", "across", "tail=1", "row", "planes", "k0=2",
-    "k1=2", "planes n2=3", "planes n2=3 table", "across tail=1", "across k0=2", "b_en row", "across n0=2",
+    "src_acc", "b_en", "a_signed", "b_signed", "table", "per_channel", "across", "tail=1", "row", "planes", "plain",
+    "k0=2", "k1=2", "planes n2=3", "planes n2=3 table", "across tail=1", "across k0=2", "b_en row", "across n0=2",
     "across per_channel", "across table", "across planes n2=3",
 )  # fmt: skip
 

@@ -292,6 +292,8 @@ def _random_vec(rng: random.Random) -> dict[str, int]:
         f["row"] = rng.randrange(2)
     elif op is VecOp.LIN and rng.random() < 0.7:
         f["src_acc"] = 1
+    if op is VecOp.MOMENTS:
+        f["plain"] = rng.randrange(2)
     if op is VecOp.RAW:
         f |= {"src_acc": 1, "n2": 4, "table": 0, "a_signed": 0, "b_signed": 0, "per_channel": 0}
     elif not across and rng.random() < 0.15:

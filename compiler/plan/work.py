@@ -73,8 +73,7 @@ def layer_work(graph: ir.Graph, layer: Layer, params: SocParams) -> LayerWork | 
     if isinstance(layer, SoftmaxLayer):
         return LayerWork((), (VecShape(vectors, _SOFTMAX_PASSES),), *moved)
     if isinstance(layer, NormLayer):
-        reduced = 1 if layer.parts is None else 2 * len(layer.parts)
-        return LayerWork((), (VecShape(vectors, reduced + 2 * WIDE_BYTES),), *moved)
+        return LayerWork((), (VecShape(vectors, 1 + 2 * WIDE_BYTES),), *moved)
     return LayerWork((), (), *moved, copies=True)
 
 

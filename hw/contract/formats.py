@@ -159,7 +159,8 @@ MAC_FORMAT = (
 # all).
 #   MAX: number = max A, factor = 0              SUM: number = sum A, factor = 2^mb / number (as uint32)
 #   LOOKUP: number = that of B, factor = 2^mb / sum of the entries (as uint32)
-#   MOMENTS: number = sum A, factor = 2^mb / sqrt(ma * (sum A*A) - number^2 + bias of entry 0), as uint48
+#   MOMENTS: number = sum A, or 0 with `plain`,
+#            factor = 2^mb / sqrt(ma * (sum A*A) - number^2 + bias of entry 0), as uint48
 # Factors are those of `hw.contract.row_function`; bias (but for MOMENTS), scale, zp_y, lo, hi play no part.
 # With `row` (LIN, which computes A*ma - number; LOOKUP needs it) B is a record, and its factor replaces scale.
 # WIDE: s = 256 * (256 * A0 + A1) + A2 ... over the window; zp_a plays no part, and a_signed is for A0 alone.
@@ -201,9 +202,10 @@ VEC_FORMAT = (
     Field("tail", 8, "lanes that count in the last vector of a window with across; 0: all"),
     Field("row", 1, "B is a record: its number is subtracted, its factor replaces scale"),
     Field("planes", 1, "the result is an int24 of which vector i2 holds byte i2"),
+    Field("plain", 1, "MOMENTS: the sum of A plays no part"),
 )
 
-VEC_SLOTS = ParameterSlots(484, 3, ("a", "b", "d", "p", "n0", "n1", "n2", "k0", "k1", "tail"))
+VEC_SLOTS = ParameterSlots(485, 3, ("a", "b", "d", "p", "n0", "n1", "n2", "k0", "k1", "tail"))
 
 
 def format_bits(fields: tuple[Field, ...]) -> int:

@@ -29,7 +29,7 @@ def illegal(m: Module, insn, params: SocParams) -> Signal:
         reduces.eq(_one_of(insn.op, VecOp.MAX, VecOp.SUM, VecOp.MOMENTS, VecOp.WIDE) | (lookup & insn.across)),
         flags.eq(
             insn.b_en | insn.a_signed | insn.b_signed | insn.table | insn.per_channel
-            | insn.across | insn.tail.any() | insn.row | insn.planes
+            | insn.across | insn.tail.any() | insn.row | insn.planes | insn.plain
         ),
         bad.eq(
             (raw & (~acc | (insn.n2 != 4) | flags))
@@ -44,6 +44,7 @@ def illegal(m: Module, insn, params: SocParams) -> Signal:
             | ((insn.row | insn.across) & (params.vec_lanes < RECORD_BYTES))
             | (lookup & insn.table)
             | (insn.planes & ((insn.n2 != WIDE_BYTES) | insn.table))
+            | (insn.plain & (insn.op != VecOp.MOMENTS))
             | (~raw & insn.p[:word_low].any())
             | (tabled & insn.t[:word_low].any())
             | (~acc & a) | (insn.b_en & b) | d

@@ -96,7 +96,7 @@ class Datapath(wiring.Component):
             m.d.comb += [
                 moves.eq(self.en & insn.across), made_of.en.eq(moves),
                 made_of.op.eq(insn.op), made_of.ma.eq(self.header.ma), made_of.exponent.eq(self.header.mb),
-                made_of.bias.eq(self.entries[:32]),
+                made_of.bias.eq(self.entries[:32]), made_of.plain.eq(insn.plain),
                 made_of.totals.eq(Cat(one.total for one in made)), made_of.squares.eq(Cat(one.squares for one in made)),
                 made_of.number.eq(delayed(m, moves, number, lane.PARAM_LATENCY, "number")),
             ]  # fmt: skip

@@ -33,8 +33,9 @@ class Records(wiring.Component):
     """Reduces over all lanes, a level of a tree per cycle, and computes the factor of each row.
 
     The pipeline moves when ``en`` is high. ``totals`` and ``squares`` are those of the lanes, 32 bits each; ``number``,
-    that of the row's record for LOOKUP, comes with them. ``record`` belongs to those of :func:`latency` enabled cycles
-    ago. ``op``, ``ma``, ``exponent`` and ``bias`` must hold while rows are under way.
+    that of the row's record for LOOKUP, comes with them. With ``plain`` the sum of a row counts as 0. ``record``
+    belongs to those of :func:`latency` enabled cycles ago. ``op``, ``ma``, ``exponent``, ``bias`` and ``plain`` must
+    hold while rows are under way.
     """
 
     def __init__(self, lanes: int) -> None:
@@ -42,6 +43,7 @@ class Records(wiring.Component):
         super().__init__(
             {
                 "en": In(1), "op": In(3), "ma": In(signed(23)), "exponent": In(signed(7)), "bias": In(32),
+                "plain": In(1),
                 "totals": In(32 * lanes), "squares": In(32 * lanes), "number": In(32), "record": Out(8 * RECORD_BYTES),
             }
         )  # fmt: skip
@@ -53,7 +55,8 @@ class Records(wiring.Component):
         totals, squares = (
             [of.word_select(k, 32).as_signed() for k in range(self._lanes)] for of in (self.totals, self.squares)
         )
-        total = self._reduced(m, totals, lambda a, b: Mux(largest, Mux(a > b, a, b), a + b), "total")
+        summed = self._reduced(m, totals, lambda a, b: Mux(largest, Mux(a > b, a, b), a + b), "total")
+        total = Mux(self.plain, 0, summed).as_signed()
         square = self._reduced(m, squares, lambda a, b: a + b, "square").as_unsigned()
 
         levels = (self._lanes - 1).bit_length()

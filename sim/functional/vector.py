@@ -120,7 +120,7 @@ def _records(f: dict, v: Vectors, record: npt.NDArray | None, head: dict[str, in
         made["number"][..., 0] = a.max(axis=axes, where=counts, initial=-(1 << 31))
         return made
     if op == VecOp.MOMENTS:
-        total = a.sum(axis=axes, where=counts).astype(np.int32).astype(np.int64)
+        total = a.sum(axis=axes, where=counts).astype(np.int32).astype(np.int64) * (1 - f["plain"])
         squares = (a * a).sum(axis=axes, where=counts) & 0xFFFFFFFF
         argument = head["ma"] * squares - total * total + (bias & 0xFFFFFFFF)
     else:
@@ -232,7 +232,7 @@ class VectorUnit(CheckedMemories):
         p, op = self.params, f["op"]
         window, acc, across = f["k1"] * f["k0"] != 1, f["src_acc"], f["across"]
         if op == VecOp.RAW:
-            names = ("b_en", "a_signed", "b_signed", "table", "per_channel", "across", "tail", "row", "planes")
+            names = ("b_en", "a_signed", "b_signed", "table", "per_channel", "across", "tail", "row", "planes", "plain")
             if not acc or f["n2"] != 4 or window or any(f[name] for name in names) or f["n0"] > p.vec_groups:
                 return "takes src_acc, n2 = 4, no window and no other flag"
             return ""
@@ -256,6 +256,8 @@ class VectorUnit(CheckedMemories):
             return f"a record takes {RECORD_BYTES} lanes"
         if op == VecOp.LOOKUP and f["table"]:
             return "has a table of its own"
+        if f["plain"] and op != VecOp.MOMENTS:
+            return "plain with another operation"
         if f["planes"] and (f["n2"] != WIDE_BYTES or f["table"]):
             return f"planes take n2 = {WIDE_BYTES} and no table"
         return ""

@@ -2,8 +2,7 @@
 
 Softmax takes the maximum of each row, the sum of its exponentials, and the quotients. Layer normalisation takes sum and
 deviation of each row, then numbers of 24 bits that are normalised, and makes bytes of those with the gain and shift of
-each channel. Root mean square normalisation first makes bytes of each element whose sum is always the same, see
-:mod:`compiler.plan.layers.square_parts`, and takes their moments.
+each channel. Root mean square normalisation takes the deviation alone.
 """
 
 from abc import abstractmethod
@@ -18,7 +17,6 @@ from compiler.emission.kernels.vector_job import RowJob, in_words
 from compiler.emission.program import JobProgram, ParameterUse, Ring, Sem, Task
 from compiler.ir import CompileError
 from compiler.plan.layers import Layer, NormLayer, SoftmaxLayer, own_rows, params_bytes, vec_params
-from compiler.plan.layers.square_parts import PARTS_SUM
 from compiler.plan.memory.operand import TensorOperand
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiles import RowTiles
@@ -174,25 +172,18 @@ class NormKernel(RowKernel):
     def choose(self, layer: NormLayer, context: KernelContext) -> RowTiles:
         """As many rows as two buffers of either kind hold."""
         blocks = -(-len(layer.bias) // context.params.out_channels)
-        constants = (3 + blocks) * params_bytes(context.params)
-        if layer.parts is not None:
-            constants += layer.parts.nbytes + 2 * params_bytes(context.params)
-        passes = _results(layer)
-        return choose_rows(layer, context, constants=constants, buffers=4 + 2 * passes, records=2, passes=passes)
+        constants, buffers = (3 + blocks) * params_bytes(context.params), 4 + 2 * WIDE_BYTES
+        return choose_rows(layer, context, constants=constants, buffers=buffers, records=2, passes=WIDE_BYTES)
 
     def constants(self, layer: NormLayer, x: TensorOperand, params: SocParams) -> Mapping[str, bytes]:
-        """Return blocks for the first instructions, and one for as many channels as one has parameters for; tables of
-        parts."""
+        """Return blocks for the first two instructions, and one for as many channels as one has parameters for."""
         lanes, q, step, length = params.vec_lanes, layer.requantise, params.out_channels, len(layer.bias)
         epsilon, zeros = np.full(lanes, layer.epsilon, np.uint32).view(np.int32), np.zeros(lanes, np.float32)
-        if layer.parts is None:
-            reduced, blocks = {"zp_a": x.zero_point, "ma": length}, dict[str, bytes]()
-            number, count = 0, length
-        else:
-            reduced, blocks = {"ma": 2 * length}, _parts(layer, x, params)
-            number, count = PARTS_SUM * length, 2 * length  # of every record, and nothing is to be subtracted
-        blocks["moments"] = vec_params(params, epsilon, zeros, mb=layer.exponent, **reduced)
-        blocks["normal"] = vec_params(params, np.full(lanes, number, np.int32), zeros, zp_a=x.zero_point, ma=count)
+        squares, numbers = (length, length) if layer.centred else (4 * length, 2 * length)
+        blocks = {
+            "moments": vec_params(params, epsilon, zeros, zp_a=x.zero_point, ma=squares, mb=layer.exponent),
+            "normal": vec_params(params, np.zeros(lanes, np.int32), zeros, zp_a=x.zero_point, ma=numbers),
+        }
         for group, first in enumerate(range(0, length, step)):
             bias, scale = layer.bias[first : first + step], q.scale[first : first + step]
             extra = (0, step - len(bias))
@@ -202,22 +193,17 @@ class NormKernel(RowKernel):
         return blocks
 
     def beside(self, layer: NormLayer, rows: int, lanes: int) -> int:
-        """Return the bytes of parts, of planes of normalised numbers in their place, and of records."""
-        return _results(layer) * rows + lanes
+        """Return the bytes of planes of normalised numbers, and of records."""
+        return WIDE_BYTES * rows + lanes
 
     def vecs(self, layer: NormLayer, build: RowJob, of: RowOperands, tile: "RowTile") -> tuple[list[Task], list[Task]]:
-        """Emit the parts, the moments, the normalised numbers, and the results by groups of channels."""
+        """Emit the moments, the normalised numbers, and the results by groups of channels."""
         lanes, groups, pitch, beside = build.params.vec_lanes, build.params.vec_groups, of.pitch, tile.size
-        vectors, planes, records = pitch // lanes, tile.target + beside, tile.target + (1 + _results(layer)) * beside
+        vectors, planes, records = pitch // lanes, tile.target + beside, tile.target + (1 + WIDE_BYTES) * beside
         rows = {"a_signed": int(of.x.signed), "a": tile.source, "n1": tile.count, "a_s1": pitch}
-        window = {"across": 1, "k0": vectors, "a_k0": lanes, "d_s1": lanes}
-        parts = self._parts(layer, build, of, tile)
-        if parts:
-            window |= {**rows, "a_signed": 1, "a": planes, "k1": _results(layer), "a_k1": beside}
-        else:
-            window |= {**rows, "tail": of.length % lanes}
-        fields = {"op": VecOp.MOMENTS, **window, "d": records}
-        moments = build.vec("moments", fields, after=parts[-1] if parts else None)
+        window = {"across": 1, "tail": of.length % lanes, "k0": vectors, "a_k0": lanes, "d_s1": lanes}
+        window |= {} if layer.centred else {"plain": 1}
+        moments = build.vec("moments", {"op": VecOp.MOMENTS, **rows, **window, "d": records})
         each = {"n0": vectors, "a_s0": lanes, "d_s1": pitch, "d_s0": lanes, "n2": WIDE_BYTES, "d_s2": beside}
         record = {"b_en": 1, "row": 1, "b": records, "b_s1": lanes}
         fields = {"op": VecOp.LIN, "planes": 1, **rows, **each, **record, "d": planes}
@@ -231,43 +217,7 @@ class NormKernel(RowKernel):
                 "d": tile.target + at, "d_s1": pitch, "d_s0": lanes,
             }  # fmt: skip
             results.append(build.vec(f"channels{number}", wide, after=None if results else normal))
-        return [*parts, moments, normal], results
-
-    def _parts(self, layer: NormLayer, build: RowJob, of: RowOperands, tile: "RowTile") -> list[Task]:
-        """Emit the parts of a tile's elements, each behind its result as far as the planes, and zeros for what lies
-        behind the ends of rows."""
-        if layer.parts is None:
-            return []
-        lanes, pitch, made = build.params.vec_lanes, of.pitch, list[Task]()
-        each = {"n1": tile.count, "a_s1": pitch, "d_s1": pitch}
-        all_vectors = {"n0": pitch // lanes, "a_s0": lanes, "d_s0": lanes}
-        for number in range(len(layer.parts)):
-            place = {"a": tile.source, "d": tile.target + (1 + number) * tile.size, "t": build.at[f"part{number}"]}
-            fields = {"op": VecOp.LIN, "table": 1, "a_signed": int(of.x.signed), **each, **all_vectors, **place}
-            made.append(build.vec("parts", fields))
-        if of.length % lanes:
-            last = tile.target + tile.size + pitch - lanes
-            planes = {"n2": len(layer.parts), "a_s2": tile.size, "d_s2": tile.size, "a": last, "d": last}
-            made.append(build.vec("ends", {"op": VecOp.LIN, "a_signed": 1, **each, **planes}, after=made[-1]))
-        return made
-
-
-def _parts(layer: NormLayer, x: TensorOperand, params: SocParams) -> dict[str, bytes]:
-    """Return the tables of parts, a block to look them up, and one that leaves zeros behind the ends of rows."""
-    assert layer.parts is not None
-    lanes, info = params.vec_lanes, np.iinfo("int8" if x.signed else "uint8")
-    ones, nothing = np.ones(lanes, np.float32), np.zeros(lanes, np.int32)
-    inside = np.arange(lanes) < (len(layer.bias) % lanes or lanes)
-    found = {f"part{number}": table.tobytes() for number, table in enumerate(layer.parts)}
-    found["parts"] = vec_params(params, nothing, ones, ma=1, lo=info.min, hi=info.max)
-    found["ends"] = vec_params(params, nothing, inside.astype(np.float32), ma=1, lo=-128, hi=127)
-    return found
-
-
-def _results(layer: NormLayer) -> int:
-    """Return how many bytes for each byte of a row lie beside the result, which is what the longest instruction takes
-    cycles for."""
-    return WIDE_BYTES if layer.parts is None else max(WIDE_BYTES, len(layer.parts))
+        return [moments, normal], results
 
 
 def _block(params: SocParams, **header: int) -> bytes:

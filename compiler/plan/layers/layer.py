@@ -236,15 +236,14 @@ class SoftmaxLayer(Layer):
 
 @dataclass(eq=False)
 class NormLayer(Layer):
-    """Layer normalisation of rows, see :class:`compiler.ir.LayerNorm`; with ``parts``, those of
-    :func:`compiler.plan.layers.square_parts.square_parts` for its input, root mean square normalisation, see
-    :class:`compiler.ir.RmsNorm`."""
+    """Layer normalisation of rows, see :class:`compiler.ir.LayerNorm`, or, if not ``centred``, root mean square
+    normalisation, see :class:`compiler.ir.RmsNorm`."""
 
     epsilon: int
     exponent: int
     bias: npt.NDArray[np.int32]
     requantise: Requantisation
-    parts: npt.NDArray[np.int8] | None = None
+    centred: bool = True
 
 
 @dataclass(eq=False)

@@ -27,7 +27,6 @@ from compiler.plan.layers.layer import (
     SoftmaxLayer,
     StridedCopy,
 )
-from compiler.plan.layers.square_parts import square_parts
 from hw.contract.isa import RECORD_BYTES, VecOp
 from hw.contract.params import SocParams
 from hw.image import ParameterInfo
@@ -223,9 +222,9 @@ def _layer_norm(graph: ir.Graph, op: ir.LayerNorm, params: SocParams) -> list[La
 @lowers(ir.RmsNorm)
 def _rms_norm(graph: ir.Graph, op: ir.RmsNorm, params: SocParams) -> list[Layer]:
     _check_records(op, params)
-    x = graph.tensors[op.inputs[0]]
-    parts = square_parts(x.zero_point, x.dtype)
-    return [NormLayer(op, op.inputs, op.output, "rmsnorm", op.epsilon, op.exponent, op.bias, op.requantise, parts)]
+    return [
+        NormLayer(op, op.inputs, op.output, "rmsnorm", op.epsilon, op.exponent, op.bias, op.requantise, centred=False)
+    ]
 
 
 def _check_records(op: ir.Operation, params: SocParams) -> None:

@@ -138,8 +138,7 @@ def _row_constants(layer: Layer, params: SocParams) -> int:
     if isinstance(layer, SoftmaxLayer):
         return 2 * WIDE_TABLE_BYTES
     if isinstance(layer, NormLayer):
-        tables = 0 if layer.parts is None else layer.parts.nbytes
-        return -(-len(layer.bias) // params.out_channels) * params_bytes(params) + tables
+        return -(-len(layer.bias) // params.out_channels) * params_bytes(params)
     return 0
 
 

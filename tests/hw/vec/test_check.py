@@ -17,7 +17,7 @@ from sim.functional.machine import FunctionalFault, Machine
 from tests.support.streams import simulate
 
 TINY = preset("tiny")
-FLAGS = ("src_acc", "b_en", "table", "per_channel", "across", "row", "planes")
+FLAGS = ("src_acc", "b_en", "table", "per_channel", "across", "row", "planes", "plain")
 SEGMENTS = [(0, 0)] * 8
 
 
@@ -51,6 +51,8 @@ def random_fields(params, rand: random.Random) -> dict[str, int]:
         fields |= {"across": 1, "n0": 1, "tail": rand.choice([0, 0, 1, lanes])}
     elif rand.random() < 0.3 and op != VecOp.RAW:
         fields |= {"planes": 1, "n2": 3}
+    if op == VecOp.MOMENTS:
+        fields["plain"] = rand.randrange(2)
     changes = {name: lambda name=name: 1 - fields.get(name, 0) for name in FLAGS}
     changes |= {"op": lambda: rand.randrange(8), "n2": lambda: rand.randint(1, 4), "k0": lambda: rand.randint(1, 2)}
     changes |= {"k1": lambda: rand.randint(1, 2), "n0": lambda: rand.randint(1, params.vec_groups + 1)}

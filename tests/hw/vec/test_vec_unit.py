@@ -177,6 +177,8 @@ def random_insn(params, rand: random.Random) -> Insn:
         fields |= {"a_k1": lanes * rand.randint(0, 3), "a_k0": lanes * rand.randint(0, 2)}
     if across:
         fields |= {"across": 1, "tail": rand.randint(0, lanes), "p": ROW_BLOCK}
+    if op == VecOp.MOMENTS:
+        fields["plain"] = rand.randrange(2)
     lin_b = op == VecOp.LIN and not fields.get("src_acc") and rand.random() < 0.8
     if records and (op == VecOp.LOOKUP or (lin_b and rand.random() < 0.5)):
         fields |= {"b_en": 1, "row": 1, "b": RECORDS + lanes * rand.randint(0, 4)}
@@ -324,6 +326,8 @@ def test_accumulators_leave_at_one_vector_per_cycle():
         ({"op": VecOp.MAX, "across": 1, "tail": 9}, Fault.ILLEGAL),
         ({"op": VecOp.WIDE, "across": 1}, Fault.ILLEGAL),
         ({"planes": 1, "n2": 2}, Fault.ILLEGAL),
+        ({"plain": 1}, Fault.ILLEGAL),
+        ({"op": VecOp.SUM, "across": 1, "plain": 1}, Fault.ILLEGAL),
         ({"row": 1}, Fault.ILLEGAL),
     ],
 )

@@ -63,6 +63,8 @@ def test_records_equal_loops(op, seed):
     fields |= {"a": A, "a_s1": 9 * LANES, "a_k1": 3 * LANES, "a_k0": LANES, "d": RESULT, "d_s1": LANES}
     if op == VecOp.LOOKUP:
         fields |= {"b_en": 1, "row": 1, "b": RECORDS, "b_s1": LANES}
+    if op == VecOp.MOMENTS:
+        fields["plain"] = seed % 2
     rows.machine.execute(Insn(Op.VEC, fields), SEGMENTS)
     for i1 in range(n1):
         values = []
@@ -80,6 +82,7 @@ def test_records_equal_loops(op, seed):
         elif op == VecOp.LOOKUP:
             number = given
         elif op == VecOp.MOMENTS:
+            number *= 1 - fields["plain"]
             argument = rows.head["ma"] * sum(a * a for a in values) - number**2 + int(rows.bias[0]) % (1 << 32)
             argument %= 1 << 48
         root = op == VecOp.MOMENTS
