@@ -42,6 +42,7 @@ def figures() -> list[Figure]:
         ("decode_15m", Target(86, 90), partial(of_bandwidth, name="stories15m_context256")),
         ("decode_smollm2_135m", Target(88, 92), _smollm2),
         ("cold_block_gpt2", Target(1.4, 1.25, "x", at_most=True), _cold_block),
+        ("prefill_15m", Target(70, 85), _prefill),
         ("decoding_halt_p99", Target(6, 5, "us", at_most=True), halts.halting),
         ("decoding_bytes_dumped", Target(2, 1, "%", at_most=True), halts.dumped),
     ]
@@ -97,6 +98,15 @@ def _cold_block(lab: Lab) -> Measured:
     run = measured(step, lab)
     bound = (step.decoder.weight_bytes + step.cache) / run.image.params.dram_bytes_per_cycle
     return Measured(run.stats.cycles / bound, run.correct, run_detail(run) | {"bound": bound})
+
+
+def _prefill(lab: Lab) -> Measured:
+    """Return the utilisation of the MAC peak of a layer over 128 tokens, the heads of queries and keys turned, in
+    percent."""
+    name = "stories15m_1_prompt128"
+    lab.progress.task(f"{name}: compiling")
+    run = lab.run_image(name, caesura.compile(workload(name), lab.params, options=ALONE), within_contracts=True)
+    return Measured(run.utilisation, run.correct, run_detail(run))
 
 
 @dataclass

@@ -8,7 +8,19 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from benchmarks.workloads import attention, branchy, conv, decoders, encoders, gemm, networks, published, qdq, tables
+from benchmarks.workloads import (
+    attention,
+    branchy,
+    conv,
+    decoders,
+    encoders,
+    gemm,
+    networks,
+    prompts,
+    published,
+    qdq,
+    tables,
+)
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.export import float_model
 from benchmarks.workloads.exported import networks as exported
@@ -87,6 +99,8 @@ def workload(name: str) -> Path:
         return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_encoder(subject, path))
     if isinstance(subject, exported.Exported):
         return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_exported(subject, path))
+    if isinstance(subject, prompts.Prompt):
+        return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_prompt(subject, path))
     return cached(name, parameters, lambda path: onnx.save(_layer_model(subject), path))
 
 
@@ -104,6 +118,8 @@ def inputs(name: str, index: int = 0) -> Inputs:
         return {**attention.inputs(subject, (SEED, 1, index))}
     if isinstance(subject, decoders.DecoderShape):
         return {**decoders.inputs(subject, (SEED, 1, index))}
+    if isinstance(subject, prompts.Prompt):
+        return {**prompts.inputs(subject, (SEED, 1, index))}
     return {qdq.INPUT: qdq.activations(subject.in_shape, (SEED, 1, index))}
 
 
@@ -125,7 +141,13 @@ def write_exported(network: exported.Exported, path: Path) -> None:
     quantise_as_users_do(network.float_model(SEED), feeds, path)
 
 
-def _find(name: str) -> Network | exported.Exported | encoders.Encoder | _Layer:
+def write_prompt(prompt: prompts.Prompt, path: Path) -> None:
+    """Generate the weights of layers, quantise them as users do, and write them to ``path``."""
+    feeds = [prompts.inputs(prompt, (SEED, 0, index)) for index in range(CALIBRATION_IMAGES)]
+    quantise_as_users_do(prompts.float_model(prompt, SEED), feeds, path)
+
+
+def _find(name: str) -> Network | exported.Exported | encoders.Encoder | prompts.Prompt | _Layer:
     if name in NETWORKS:
         return NETWORKS[name]()
     if name in branchy.NETWORKS:
@@ -135,7 +157,12 @@ def _find(name: str) -> Network | exported.Exported | encoders.Encoder | _Layer:
     if name in exported.NETWORKS:
         return exported.NETWORKS[name]
     layer = (
-        encoders.parse(name) or decoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
+        encoders.parse(name)
+        or prompts.parse(name)
+        or decoders.parse(name)
+        or attention.parse(name)
+        or gemm.parse(name)
+        or conv.parse(name)
     )
     if layer is None:
         raise UnknownWorkload(_unknown(name))
