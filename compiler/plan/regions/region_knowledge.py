@@ -2,13 +2,12 @@
 
 The price of a region is right to a few percent, and a search for the lowest price ends where the errors are in its
 favour. A region that ran takes as long as it took. The price of any other is corrected by a line through the errors of
-those that ran (least squares, drawn to zero as long as few have run).
+those that ran (least squares, drawn to zero as long as few have run). Sums are those of :func:`math.fsum`, the same on
+all processors, as those of a BLAS are not: what is compiled must not depend on where.
 """
 
+import math
 from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
 
 from compiler.plan.layers.layer import ConvLayer, EltwiseLayer, WindowLayer
 from compiler.plan.regions.region_rules import RegionRules
@@ -31,9 +30,9 @@ class RegionKnowledge:
         self.forbidden: list[frozenset[int]] = []
         self.only_shared: list[frozenset[int]] = []
         self._took: dict[Members, float] = {}
-        self._rows: list[npt.NDArray[np.float64]] = []
+        self._rows: list[list[float]] = []
         self._errors: list[float] = []
-        self._line: npt.NDArray[np.float64] | None = None
+        self._line: list[float] | None = None
         self._left = 0.0
 
     def learn(self, rules: RegionRules, members: Members, price: float, took: float) -> None:
@@ -41,11 +40,13 @@ class RegionKnowledge:
         if len(members) > 1 and members not in self._took:
             self._rows.append(_columns(rules, members, price))
             self._errors.append((took - price) / _UNIT)
-            rows = np.array(self._rows)
-            drawn = np.diag([_DRAWN[0], *[_DRAWN[1]] * (rows.shape[1] - 1)])
-            errors = np.array(self._errors)
-            self._line = np.linalg.solve(rows.T @ rows + drawn, rows.T @ errors)
-            self._left = float(np.sqrt(np.mean((errors - rows @ self._line) ** 2)))
+            columns, errors = list(zip(*self._rows, strict=True)), self._errors
+            squares = [[_dot(a, b) for b in columns] for a in columns]
+            for place, row in enumerate(squares):
+                row[place] += _DRAWN[min(place, 1)]
+            self._line = line = _solved(squares, [_dot(column, errors) for column in columns])
+            left = [(error - _dot(row, line)) ** 2 for row, error in zip(self._rows, errors, strict=True)]
+            self._left = math.sqrt(math.fsum(left) / len(left))
         self._took[members] = took
 
     def took(self, members: Members) -> float | None:
@@ -57,13 +58,13 @@ class RegionKnowledge:
         took = self._took.get(members)
         if took is not None:
             return took
-        if self._line is None or len(members) == 1 or not 0 < price < np.inf:
+        if self._line is None or len(members) == 1 or not 0 < price < math.inf:
             return price
-        error = float(_columns(rules, members, price) @ self._line) - self.hope * self._left
+        error = _dot(_columns(rules, members, price), self._line) - self.hope * self._left
         return max(_LEAST * price, price + _UNIT * error)
 
 
-def _columns(rules: RegionRules, members: Sequence[int], price: float) -> npt.NDArray[np.float64]:
+def _columns(rules: RegionRules, members: Sequence[int], price: float) -> list[float]:
     """Return what errors of prices are put down to: the price, the number of layers, and the work of each kind of
     them."""
     depthwise = dense = sums = maxima = 0.0
@@ -77,5 +78,23 @@ def _columns(rules: RegionRules, members: Sequence[int], price: float) -> npt.ND
             sums += busy[VEC]
         elif isinstance(layer, WindowLayer):
             maxima += busy[VEC]
-    work = np.array([price, sums, depthwise, dense, maxima]) / _UNIT
-    return np.array([1.0, *work, len(members) / 4])
+    work = [cycles / _UNIT for cycles in (price, sums, depthwise, dense, maxima)]
+    return [1.0, *work, len(members) / 4]
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:
+    """Return what a positive definite ``matrix`` makes ``right`` of, by elimination, which needs no other pivots."""
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for place, pivot in enumerate(rows):
+        for row in rows[place + 1 :]:
+            factor = row[place] / pivot[place]
+            row[place:] = [x - factor * y for x, y in zip(row[place:], pivot[place:], strict=True)]
+    found: list[float] = []
+    for place, row in reversed(list(enumerate(rows))):
+        behind = math.fsum(x * y for x, y in zip(row[place + 1 : -1], found, strict=True))
+        found.insert(0, (row[-1] - behind) / row[place])
+    return found
