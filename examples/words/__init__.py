@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
-MODEL = Path(__file__).parent / "words_int8.onnx"
+MODELS = {weights: Path(__file__).parent / f"words_{weights}.onnx" for weights in ("int8", "int4")}  #: by weights
+MODEL = MODELS["int8"]
 SAMPLES = Path(__file__).parent / "words_samples.npz"
 CONTEXT = 256  #: tokens that the model knows positions for

@@ -49,16 +49,23 @@ class Stepper:
 
 def greedy(model: Path, prompt: str, steps: int) -> str:
     """Return what follows a prompt when the most likely token is taken each time, until the context is full."""
-    tokens = encode(prompt)
-    if not 0 < len(tokens) <= CONTEXT:
-        raise ValueError(f"a prompt of {len(tokens)} tokens; it must have 1 to {CONTEXT}")
+    tokens, count = steps_to_write(prompt, steps)
     stepper = Stepper(model)
     for token in tokens:
         scores = stepper.step(token)
     written = [int(scores.argmax())]
-    while len(written) < min(steps, CONTEXT - len(tokens) + 1):
+    while len(written) < count:
         written.append(int(stepper.step(written[-1]).argmax()))
     return decode(written)
+
+
+def steps_to_write(prompt: str, steps: int) -> tuple[list[int], int]:
+    """Return the tokens of a prompt, and how many of ``steps`` tokens fit into the context behind it, at least one.
+    Raises ValueError for a prompt that is empty or too long."""
+    tokens = encode(prompt)
+    if not 0 < len(tokens) <= CONTEXT:
+        raise ValueError(f"a prompt of {len(tokens)} tokens; it must have 1 to {CONTEXT}")
+    return tokens, max(1, min(steps, CONTEXT - len(tokens) + 1))
 
 
 def perplexity(model: Path, tokens: Sequence[int] | NDArray[np.integer]) -> float:
