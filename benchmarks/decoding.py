@@ -6,9 +6,10 @@ count from the start of the first prologue or body to the end of the last body; 
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import median
 
 import numpy as np
 import onnx
@@ -23,6 +24,10 @@ from benchmarks.workloads import decoder_steps, inputs, workload
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.decoder_steps import DecoderStep
 from compiler import Graph, Options, import_model
+from examples.words import MODEL as WORDS
+from examples.words.device import Interrupted, TokenStep, Undisturbed, compiled as compiled_words
+from examples.words.reference import IntegerStepper
+from examples.words.text import held_out
 from hw.image import Image
 from sw.runtime import Conversation, Mechanism, Request, Runtime
 
@@ -32,6 +37,7 @@ _ENGINES = 1  #: two meet in banks of DRAM, which costs more than they save
 _STEPS = 10  #: of the conversation that is interrupted
 _ARRIVALS = 150
 _URGENT = "conv_32x14x14_64_k3_s1_p1"
+_WORDS = 200  #: tokens of the text of which each is interrupted
 
 
 def figures() -> list[Figure]:
@@ -45,6 +51,7 @@ def figures() -> list[Figure]:
         ("prefill_15m", Target(70, 85), _prefill),
         ("decoding_halt_p99", Target(6, 5, "us", at_most=True), halts.halting),
         ("decoding_bytes_dumped", Target(2, 1, "%", at_most=True), halts.dumped),
+        ("words_exact", Target(100, 100), words_exact),
     ]
     return [Figure(name, target, measure) for name, target, measure in rows]
 
@@ -171,3 +178,32 @@ def _interrupted(lab: Lab) -> tuple[list[float], list[float], bool]:
     everything = on_chip_bytes(lab.params)
     shares = [100 * sum(span.bytes for span in one.dumps) / everything for one in found_breaks]
     return times, shares, correct and all(other.error is None for other in arrivals)
+
+
+def words_exact(lab: Lab, count: int = _WORDS) -> Measured:
+    """Return the percent of tokens of a held-out text, read by a trained decoder, that were interrupted and whose
+    scores equal those of the undisturbed run and those of the reference, bit for bit."""
+    lab.progress.task(f"{WORDS.stem}: compiling")
+    image = compiled_words(WORDS, lab.params)
+    tokens, exact = held_out()[:count].tolist(), IntegerStepper(WORDS)
+    expected = [exact.step(token) for token in tokens]
+    model = lab.device.load(image)
+    lab.progress.task(f"{WORDS.stem} alone")
+    with Undisturbed(model) as steps:
+        alone = [steps.step(token) for token in tokens]
+    lab.progress.task(f"{WORDS.stem}, interrupted {count} times")
+    cycles = _median_latency(alone)
+    with Interrupted(lab.device, model, cycles) as again:
+        made = [again.step(token) for token in tokens]
+    lab.device.unload(model)
+    equal = sum(
+        step.interrupted > 0 and np.array_equal(step.scores, other.scores) and np.array_equal(step.scores, wanted)
+        for step, other, wanted in zip(made, alone, expected, strict=True)
+    )
+    told = f"{count:,} tokens of {cycles:,.0f} cycles, {_median_latency(made):,.0f} with an interruption"
+    detail = {"explanation": told, "interrupted": sum(step.interrupted > 0 for step in made)}
+    return Measured(100 * equal / count, again.correct == count, detail)
+
+
+def _median_latency(steps: Sequence[TokenStep]) -> float:
+    return median(step.latency for step in steps)

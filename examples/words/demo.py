@@ -1,6 +1,6 @@
 """Write a text token by token on the compiled RTL, and compare every score with the integer reference.
 
-    python -m examples.words.demo "The finally clause" [--steps 24] [--weights int8] [--interrupted]
+    python -m examples.words.demo "The finally clause" [--steps 60] [--weights int8] [--interrupted]
 
 With `--interrupted` the text is written a second time while an urgent model comes within every token. Exit code 1 if a
 score differs from the reference, or an interruption changes one.
@@ -94,7 +94,7 @@ def cost_table(texts: dict[str, tuple[list[TokenStep], Verdict]]) -> Table:
         ])  # fmt: skip
     names = (
         "read", "cycles of one, median", "of these the host's", "a second at 1 GHz", "interrupted",
-        "scores equal the integer reference", "choice equals onnxruntime's", "two largest scores equal: the first counts",
+        "scores equal the integer reference", "choice equals onnxruntime's", "two largest scores tie: the first counts",
     )  # fmt: skip
     for name, *cells in zip(names, *columns, strict=True):
         table.add_row(name, *cells)
@@ -105,7 +105,7 @@ def main() -> int:
     """Run the demo; returns the exit code."""
     parser = argparse.ArgumentParser(description="write a text token by token on the RTL")
     parser.add_argument("prompt", nargs="?", default="The finally clause")
-    parser.add_argument("--steps", type=int, default=24, help="tokens to write")
+    parser.add_argument("--steps", type=int, default=60, help="tokens to write")
     parser.add_argument("--weights", choices=sorted(MODELS), default="int8", help="of which model")
     parser.add_argument("--interrupted", action="store_true", help="again, with an urgent model within every token")
     parser.add_argument("--preset", default="base", help="hardware parameters")
