@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import caesura
+from compiler import CompileError
 from examples.words import MODELS
 from examples.words.device import Interrupted, Steps, TokenStep, Undisturbed, compiled, write
 from examples.words.reference import IntegerStepper
@@ -113,10 +114,11 @@ def main() -> int:
     options = parser.parse_args()
     try:
         prompt, count = steps_to_write(options.prompt, options.steps)
-    except ValueError as error:
+        path = MODELS[options.weights]
+        image = compiled(path, preset(options.preset))
+    except (ValueError, CompileError) as error:
         parser.error(str(error))
-    console, path = Console(), MODELS[options.weights]
-    image = compiled(path, preset(options.preset))
+    console = Console()
     console.print(f"{path.name}: on {options.preset!r}, backend {options.backend}\n")
     texts = dict[str, tuple[list[TokenStep], Verdict]]()
     with caesura.open(options.preset, options.backend) as device:

@@ -24,10 +24,10 @@ _SEED = 2025
 _EARLIEST, _LATEST = 0.05, 0.8  #: share of an undisturbed step; the last point of a step comes before its end
 
 
-def compiled(model: Path, params: SocParams) -> Image:
+def compiled(model: Path, params: SocParams, lv2_limit: int | str = _LV2_BYTES) -> Image:
     """Return the image of a step model, with memory for the whole context. Two engines would take as long: their loads
     meet in DRAM."""
-    options = Options(lv2_limit=min(_LV2_BYTES, params.lv2_bytes))
+    options = Options(lv2_limit=lv2_limit)
     return caesura.compile(model, params, engines=1, options=options, sizes={"past": CONTEXT - 1})
 
 
