@@ -6,8 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from examples.words import demo, device
+import caesura
+from examples.words import MODEL, demo, device
 from examples.words.reference import IntegerStepper
+from examples.words.tokens import encode
+from hw.contract.params import preset
 from tests.support.documented import check_documented, documented
 
 compiled = functools.cache(device.compiled)
@@ -80,6 +83,19 @@ def test_an_interruption_that_changes_something_fails(run_demo, monkeypatch, cha
     assert code == 1
     assert ("The text or a score DIFFERS" in out) == (changed == "scores")
     assert ("digits was right 6 times" in out) == (changed == "digits")
+
+
+def test_two_texts_in_turns():
+    """Each finds its own keys and values, though they share a loaded model."""
+    texts = [encode("The finally clause is"), encode("If a name is bound,")]
+    exact = [IntegerStepper(MODEL) for _ in texts]
+    image = compiled(MODEL, preset("base"))
+    with caesura.open(image.params, "model") as opened:
+        model = opened.load(image)
+        with device.Undisturbed(model) as first, device.Undisturbed(model) as second:
+            for tokens in zip(*texts, strict=False):
+                for token, steps, reference in zip(tokens, (first, second), exact, strict=True):
+                    np.testing.assert_array_equal(steps.step(token).scores, reference.step(token))
 
 
 @pytest.mark.parametrize(
