@@ -185,7 +185,7 @@ def words_exact(lab: Lab, count: int = _WORDS) -> Measured:
     scores equal those of the undisturbed run and those of the reference, bit for bit. The urgent model overwrites what
     lies in LV2."""
     lab.progress.task(f"{WORDS.stem}: compiling")
-    image = compiled_words(WORDS, lab.params, ALL_LV2)
+    image = compiled_words("int8", lab.params, ALL_LV2)
     tokens, exact = held_out()[:count].tolist(), IntegerStepper(WORDS)
     expected = [exact.step(token) for token in tokens]
     model = lab.device.load(image)

@@ -115,11 +115,11 @@ def main() -> int:
     try:
         prompt, count = steps_to_write(options.prompt, options.steps)
         path = MODELS[options.weights]
-        image = compiled(path, preset(options.preset))
+        image = compiled(options.weights, preset(options.preset))
     except (ValueError, CompileError) as error:
         parser.error(str(error))
-    console = Console()
-    console.print(f"{path.name}: on {options.preset!r}, backend {options.backend}\n")
+    console, engines = Console(), len({job.engine for job in image.meta.jobs})
+    console.print(f"{path.name}: on {options.preset!r}, engines used {engines}, backend {options.backend}\n")
     texts = dict[str, tuple[list[TokenStep], Verdict]]()
     with caesura.open(options.preset, options.backend) as device:
         start, model = time.monotonic(), device.load(image)

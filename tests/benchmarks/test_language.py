@@ -1,11 +1,14 @@
 """``caesura bench language``: a small decoder on the fast model of ``tiny``; a row that is wrong is none."""
 
+import functools
+
 import numpy as np
 import pytest
 
-from benchmarks import lab as labs, language
+from benchmarks import decoding, lab as labs, language
 from benchmarks.lab import Lab
 from caesura.views.progress import Progress
+from examples.words.reference import IntegerStepper
 from hw.contract.params import preset
 
 
@@ -38,6 +41,19 @@ def test_a_wrong_output_is_no_pass(lab, monkeypatch):
     assert not language.int4_against_int8(lab, "linear_stories15m_1").correct
 
 
+def test_words_are_exact_when_each_is_interrupted(monkeypatch):
+    """A score that the reference does not have is a token less."""
+    right = IntegerStepper.step
+    monkeypatch.setattr(decoding, "compiled_words", functools.cache(decoding.compiled_words))
+    with Progress() as progress, Lab(preset("base"), "model", progress) as lab:
+        measured = decoding.words_exact(lab, 4)
+        assert (measured.value, measured.correct, measured.detail["interrupted"]) == (100, True, 4)
+        monkeypatch.setattr(IntegerStepper, "step", lambda exact, token: right(exact, token) + (exact.position == 3))
+        assert decoding.words_exact(lab, 4).value == 75
+
+
 def test_rows():
     names = ["linear_15m", "linear_smollm2_135m", "int4_against_int8"]
+    names += ["decode_15m", "decode_smollm2_135m", "cold_block_gpt2", "prefill_15m"]
+    names += ["decoding_halt_p99", "decoding_bytes_dumped", "words_exact"]
     assert [figure.name for figure in language.figures()] == names

@@ -89,7 +89,7 @@ def test_two_texts_in_turns():
     """Each finds its own keys and values, though they share a loaded model."""
     texts = [encode("The finally clause is"), encode("If a name is bound,")]
     exact = [IntegerStepper(MODEL) for _ in texts]
-    image = compiled(MODEL, preset("base"))
+    image = compiled("int8", preset("base"))
     with caesura.open(image.params, "model") as opened:
         model = opened.load(image)
         with device.Undisturbed(model) as first, device.Undisturbed(model) as second:

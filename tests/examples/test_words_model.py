@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from examples.words import CONTEXT, MODEL, SAMPLES
+from examples.words import CONTEXT, MODEL, MODELS, SAMPLES
 from examples.words.text import Stepper, greedy, held_out, perplexity
 from examples.words.tokens import SIZE, encode
 
@@ -69,8 +69,18 @@ def test_text_that_it_writes():
     assert greedy(MODEL, PROMPT, steps=TOKENS) == CONTINUATION
 
 
-def test_perplexity_of_held_out_text():
-    assert perplexity(MODEL, held_out()[:MEASURED]) < MOST_PERPLEXITY
+@pytest.mark.parametrize(("weights", "most"), [("int8", MOST_PERPLEXITY), ("int4", MOST_PERPLEXITY + 1)])
+def test_perplexity_of_held_out_text(weights, most):
+    assert perplexity(MODELS[weights], held_out()[:MEASURED]) < most
+
+
+def test_int4_is_for_products():
+    """Its matrices are int4 and nothing else is; the file is small, as they are packed."""
+    four = onnx.load(MODELS["int4"])
+    packed = [tensor for tensor in four.graph.initializer if tensor.data_type == onnx.TensorProto.INT4 and tensor.dims]
+    assert sum(np.prod(tensor.dims) for tensor in packed if len(tensor.dims) == 2) == 917_504
+    assert MODELS["int4"].stat().st_size < 1_000_000
+    onnx.checker.check_model(four, full_check=True)
 
 
 def test_context_is_all_that_it_knows():
