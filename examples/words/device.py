@@ -18,8 +18,8 @@ from hw.contract.params import KIB, SocParams
 from hw.image import Image
 from sw.runtime import Mechanism, Runtime
 
-_LV2_BYTES = 384 * KIB  #: with more, DRAM waits for windows that find no place; with less, loads wait for layers
-_ENGINES = {"int8": 1, "int4": 2}  #: that pay: one engine multiplies int8 as fast as DRAM brings it, but not int4
+_LV2_BYTES = 384 * KIB  #: with more, jobs are larger, and nothing is loaded while the last one computes
+_ENGINES = {"int8": 1, "int4": 2}  #: that pay: a second gains nothing with int8
 _SEED = 2025
 _EARLIEST, _LATEST = 0.05, 0.8  #: share of an undisturbed step; the last point of a step comes before its end
 
