@@ -1,5 +1,7 @@
 """``caesura run`` with sequences of tokens: each a conversation, token by token."""
 
+import json
+
 import numpy as np
 import onnx
 import pytest
@@ -47,8 +49,8 @@ def test_a_step_that_differs_is_told(files, monkeypatch):
     from sw.runtime import Conversation
 
     monkeypatch.setattr(Conversation, "rows", lambda self, most: 0)  # every row goes to the first place
-    code, out, _ = caesura_command("run", *run_of(files, "--check"))
-    assert code == 1 and "step 1: y differs" in " ".join(out.split())
+    code, out, _ = caesura_command("run", *run_of(files, "--check", "--json"))
+    assert code == 1 and json.loads(out)["sequences"][0]["check"] == "step 1: y differs"
 
 
 def test_a_memory_that_is_too_short_is_refused(files):
