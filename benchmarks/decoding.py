@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,7 +24,7 @@ from benchmarks.utilisation import run_detail
 from benchmarks.workloads import decoder_steps, inputs, workload
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.decoder_steps import DecoderStep
-from compiler import ALL_LV2, Graph, Options, import_model
+from compiler import ALL_LV2, Graph, Options, import_model, reference
 from examples.words import MODEL as WORDS
 from examples.words.device import Interrupted, TokenStep, Undisturbed, compiled as compiled_words
 from examples.words.reference import IntegerStepper
@@ -34,6 +35,7 @@ from sw.runtime import Conversation, Mechanism, Request, Runtime
 _WORKLOAD_SEED = 2024
 _MIB = 1 << 20
 _ENGINES = 1  #: two meet in banks of DRAM, which costs more than they save
+_TOGETHER = 4  #: sequences that share a step
 _STEPS = 10  #: of the conversation that is interrupted
 _ARRIVALS = 150
 _URGENT = "conv_32x14x14_64_k3_s1_p1"
@@ -47,6 +49,8 @@ def figures() -> list[Figure]:
     rows: list[tuple[str, Target, Callable[..., Measured]]] = [
         ("decode_15m", Target(86, 90), partial(of_bandwidth, name="stories15m_context256")),
         ("decode_smollm2_135m", Target(88, 92), _smollm2),
+        ("four_sequences_15m", Target(3.2, 3.35, "x"), partial(of_four, name="stories15m_context256")),
+        ("four_sequences_smollm2", Target(3.5, 3.7, "x"), _smollm2_of_four),
         ("cold_block_gpt2", Target(1.4, 1.25, "x", at_most=True), _cold_block),
         ("prefill_15m", Target(70, 85), _prefill),
         ("decoding_halt_p99", Target(6, 5, "us", at_most=True), halts.halting),
@@ -56,16 +60,20 @@ def figures() -> list[Figure]:
     return [Figure(name, target, measure) for name, target, measure in rows]
 
 
-def compiled(step: DecoderStep, lab: Lab, options: Options = ALONE) -> tuple[Image, Graph]:
-    """Return the image of ``step`` for the hardware of ``lab``, and its graph."""
+def compiled(
+    step: DecoderStep, lab: Lab, options: Options = ALONE, sequences: int = 1
+) -> tuple[Image, Graph]:  # fmt: skip
+    """Return the image of ``step`` for the hardware of ``lab``, and its graph. Attention of several ``sequences`` takes
+    long enough to be shared by engines."""
     path = cached(
         f"{step.name}_open", (_WORKLOAD_SEED, step, onnx.__version__),
         lambda file: onnx.save(decoder_steps.model(step, _WORKLOAD_SEED), file),
     )  # fmt: skip
     sizes = {decoder_steps.PAST: step.context - 1}
     lab.progress.task(f"{step.name}: compiling")
-    image = caesura.compile(path, lab.params, engines=_ENGINES, options=options, sizes=sizes)
-    return image, import_model(path, sizes=sizes)
+    engines = _ENGINES if sequences == 1 else lab.params.engines
+    image = caesura.compile(path, lab.params, engines=engines, options=options, sizes=sizes, sequences=sequences)
+    return image, import_model(path, sizes=sizes, sequences=sequences)
 
 
 def measured(step: DecoderStep, lab: Lab) -> Run:
@@ -95,6 +103,40 @@ def of_bandwidth(lab: Lab, name: str) -> Measured:
 def _smollm2(lab: Lab) -> Measured:
     with Lab(replace(lab.params, dram_bytes=256 * _MIB), "model", lab.progress) as other:
         return of_bandwidth(other, "smollm2_135m_context256")
+
+
+def of_four(lab: Lab, name: str) -> Measured:
+    """Return how many times as many tokens a second four sequences together have as one."""
+    step = decoder_steps.parse(name)
+    assert step is not None
+    one = measured(step, lab)
+    image, _ = compiled(step, lab, sequences=_TOGETHER)
+    alone = compiled(step, lab)[1]
+    feeds = [decoder_steps.inputs(step, (_WORKLOAD_SEED, 1, i)) for i in range(_TOGETHER)]
+    model = lab.device.load(image)
+    lab.progress.task(f"{step.name}, {_TOGETHER} sequences")
+    outputs, stats = model.run({f"{key}.{i}": value for i, feed in enumerate(feeds) for key, value in feed.items()})
+    lab.device.unload(model)
+    correct = one.correct and _equal_alone(alone, feeds, outputs)
+    run = Run(step.name, image, stats, 0.0, stats.cycles, correct, "")
+    moved = (step.decoder.weight_bytes + _TOGETHER * step.cache) / image.params.dram_bytes_per_cycle
+    detail = run_detail(run) | {"cycles_alone": one.stats.cycles, "of_bandwidth": round(100 * moved / stats.cycles, 2)}
+    return Measured(_TOGETHER * one.stats.cycles / stats.cycles, correct, detail)
+
+
+def _equal_alone(graph: Graph, feeds: Sequence[dict[str, Any]], outputs: dict[str, Any]) -> bool:
+    """Return whether each sequence gives what the reference gives for it alone."""
+    equal = True
+    for i, feed in enumerate(feeds):
+        for name, value in reference.run(graph, feed).items():
+            found = outputs[name][i : i + 1] if name in outputs else outputs[f"{name}.{i}"]
+            equal &= np.array_equal(found, value)
+    return equal
+
+
+def _smollm2_of_four(lab: Lab) -> Measured:
+    with Lab(replace(lab.params, dram_bytes=256 * _MIB), "model", lab.progress) as other:
+        return of_four(other, "smollm2_135m_context256")
 
 
 def _cold_block(lab: Lab) -> Measured:

@@ -17,7 +17,18 @@ from hw.contract.params import SocParams, preset
 from hw.image import Image
 from sim import BACKENDS, DEFAULT_BACKEND
 from sw.driver import BODY, Device as Driver, LoadedModel
-from sw.runtime import Conversation, Engines, RunStats, Session, least_busy, measured, past_of, queue_times, turns_taken
+from sw.runtime import (
+    Conversation,
+    ConversationBatch,
+    Engines,
+    RunStats,
+    Session,
+    least_busy,
+    measured,
+    past_of,
+    queue_times,
+    turns_taken,
+)
 
 if TYPE_CHECKING:
     from compiler import Compiled, Plan
@@ -66,6 +77,7 @@ def compile(
     cache: bool = True,
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
+    sequences: int = 1,
     waits: Sequence[float] = (),
 ) -> Image:
     """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters; default: ``tiny``).
@@ -84,6 +96,7 @@ def compile(
     cache : take layers that were compiled before from the cache folder, and keep others there
     batch : of a model whose first dimension is dynamic
     sizes : of dynamic dimensions, by the names that they have in the model
+    sequences : a step model computes a step of so many at once, whose weights are loaded once: :meth:`Model.batch`
     waits : for ``auto``, the expected queue time of each engine in cycles, as of :meth:`Device.queue_times`: fewer
         engines are taken if an inference ends sooner on those that are free first
 
@@ -93,7 +106,7 @@ def compile(
         options = replace(options or Options(), placed=True)
     return compile_with_report(
         path, preset, engines=engines, fallback=fallback, observe=observe, options=options, plan=plan, jobs=jobs,
-        cache=cache, batch=batch, sizes=sizes, waits=waits,
+        cache=cache, batch=batch, sizes=sizes, sequences=sequences, waits=waits,
     ).image  # fmt: skip
 
 
@@ -111,6 +124,7 @@ def compile_with_report(
     cache: bool = True,
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
+    sequences: int = 1,
     waits: Sequence[float] = (),
 ) -> "Compiled":
     """Compile as :func:`compile` does; return the image with the graph it was made from and the report of the
@@ -128,7 +142,7 @@ def compile_with_report(
     return compile_with_report(
         Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options, plan=plan,
         measure=model_cycles, time_layers=layer_cycles, told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes,
-        waits=waits,
+        sequences=sequences, waits=waits,
     )  # fmt: skip
 
 
@@ -287,6 +301,11 @@ class Model:
     def session(self) -> Conversation:
         """Return a session, in which inferences go on where the one before ended: see :class:`Conversation`."""
         return Conversation(self._driver, self.loaded)
+
+    def batch(self) -> ConversationBatch:
+        """Return what runs sessions of a model compiled for several ``sequences`` together: see
+        :class:`ConversationBatch`."""
+        return ConversationBatch(self._driver, self.loaded)
 
 
 def run(

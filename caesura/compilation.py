@@ -35,6 +35,9 @@ Engines = Annotated[
 Batch = Annotated[
     int | None, typer.Option("--batch", min=1, help="batch of a model whose first dimension is dynamic (default: 1)")
 ]
+Sequences = Annotated[
+    int, typer.Option("--sequences", min=1, help="sequences of a step model that share a step, and so its weights")
+]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", min=1, help="processes that compile at a time (default: one for each CPU)")
 ]
@@ -49,7 +52,7 @@ FromPlan = Annotated[
 #: ``auto`` and means all engines of the machine where it is left out.
 WITHOUT_FLAG = ("observe", "engines")
 #: What a plan does not say: how the model is read, and how it is compiled.
-_BESIDE_A_PLAN = ("--fallback", "--dim", "--batch", "--jobs", "--no-cache", "--from-plan")
+_BESIDE_A_PLAN = ("--fallback", "--dim", "--batch", "--sequences", "--jobs", "--no-cache", "--from-plan")
 
 
 def lv2_limit(text: str) -> int | str:
@@ -88,6 +91,7 @@ class Compilation:
     fallback: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
     batch: int | None = None
+    sequences: int = 1
     jobs: int | None = None
     cache: bool = True
     options: Options = field(default_factory=Options)
@@ -104,6 +108,7 @@ class Compilation:
         fallback: Fallback = False,
         dim: Dim = None,
         batch: Batch = None,
+        sequences: Sequences = 1,
         jobs: Jobs = None,
         no_cache: NoCache = False,
         from_plan: FromPlan = None,
@@ -113,10 +118,10 @@ class Compilation:
 
         Raises :class:`caesura.api.UsageError`.
         """
+        chosen = Options(**{flag.field: flag.value(options.get(flag.field)) for flag in OPTION_FLAGS})
         found = cls(
-            preset, params, tuple(changes or ()), _engine_count(engines), fallback, sizes_of(dim or ()), batch, jobs,
-            not no_cache, Options(**{flag.field: flag.value(options.get(flag.field)) for flag in OPTION_FLAGS}),
-            from_plan,
+            preset, params, tuple(changes or ()), _engine_count(engines), fallback, sizes_of(dim or ()), batch,
+            sequences, jobs, not no_cache, chosen, from_plan,
         )  # fmt: skip
         if from_plan and (given := [name for name in found.compiler_flags() if name not in _BESIDE_A_PLAN]):
             raise api.UsageError(
@@ -139,7 +144,7 @@ class Compilation:
         """Return the flags of the compiler whose values are not their defaults, without those of the machine."""
         default = Compilation()
         own = {"engines": "--engines", "fallback": "--fallback", "sizes": "--dim", "batch": "--batch",
-               "jobs": "--jobs", "cache": "--no-cache", "plan": "--from-plan"}  # fmt: skip
+               "sequences": "--sequences", "jobs": "--jobs", "cache": "--no-cache", "plan": "--from-plan"}  # fmt: skip
         return [
             *(flag for name, flag in own.items() if getattr(self, name) != getattr(default, name)),
             *(flag.name for flag in OPTION_FLAGS if getattr(self.options, flag.field) != flag.default),
@@ -198,6 +203,7 @@ def compile_file(path: Path, compilation: Compilation) -> "Compiled":
             path, params, engines=compilation.engines, fallback=compilation.fallback,
             options=None if plan else compilation.options, plan=plan, told=partial(tell_measured, progress),
             jobs=compilation.jobs, cache=compilation.cache, batch=batch, sizes=compilation.sizes,
+            sequences=compilation.sequences,
         )  # fmt: skip
     if compiled.choice is not None:
         say(f"{path}: --engines auto: {compiled.choice}", err=True)

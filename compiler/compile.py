@@ -60,6 +60,7 @@ def compile_with_report(
     cache: bool = True,
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
+    sequences: int = 1,
     waits: Sequence[float] = (),
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
@@ -72,11 +73,12 @@ def compile_with_report(
     ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds``;
     ``time_layers``: gives those of each layer, for ``order="timed"``; both call ``told`` on their way. ``jobs``:
     processes that share the work where there is much of it (None: as many as there are CPUs); the image does not depend
-    on it. ``cache``: layers that were compiled before are taken from the cache folder,
-    others kept there. ``batch``: of a model with a dynamic one; ``sizes``: of dynamic dimensions by name. ``waits``:
-    for ``auto``, the expected queue time of each engine. Raises :class:`compiler.ir.CompileError`.
+    on it. ``cache``: layers that were compiled before are taken from the cache folder, others kept there. ``batch``:
+    of a model with a dynamic one; ``sizes``: of dynamic dimensions by name; ``sequences``: of which a step model does
+    a step each. ``waits``: for ``auto``, the expected queue time of each engine. Raises
+    :class:`compiler.ir.CompileError`.
     """
-    graph = import_model(path, fallback=fallback, name=name, batch=batch, sizes=sizes)
+    graph = import_model(path, fallback=fallback, name=name, batch=batch, sizes=sizes, sequences=sequences)
     with Desk(jobs, ObjectStore() if cache else None) as desk:
         if plan is None:
             if params is None:

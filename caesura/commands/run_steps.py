@@ -1,5 +1,6 @@
 """Carries out ``caesura run`` for a model of one token with its past as inputs, given sequences of tokens."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from caesura.samples import Sample, arrays_of
 from caesura.step_samples import sequences_of
 from caesura.views import Column, ColumnTable, Progress, json_text, say, tell, write
 from compiler import CompileError, ModelState, read_model, states_of
-from sw.runtime import RunStats
+from sw.runtime import BatchedConversation, RunStats
+
+_Played = tuple[list[Sample], list[RunStats]]  #: outputs and statistics of the steps of a sequence
 
 _COLUMNS = (
     Column("sequence", number=True),
@@ -58,22 +61,51 @@ def run_steps(
     rows, outputs = list[dict[str, Any]](), list[Sample]()
     with Progress() as progress, api.open(image.params, backend, progress=progress.cycles) as device:
         loaded, judge = device.load(image), _Judge(model, sizes, states) if check else None
-        for number, sequence in enumerate(sequences):
-            with loaded.session() as session:
-                made, stats = list[Sample](), list[RunStats]()
-                for at, feed in enumerate(sequence):
-                    progress.task(f"sequence {number + 1} of {len(sequences)}, step {at + 1} of {len(sequence)}")
-                    found, spent = session.step(feed)
-                    made.append(found)
-                    stats.append(spent)
+        play = _together if compilation.sequences > 1 else _one_by_one
+        for number, (made, stats) in enumerate(play(loaded, sequences, progress)):
             outputs.append({name: np.stack([one[name] for one in made]) for name in made[0]})
-            told = judge.told(sequence, made) if judge else None
+            told = judge.told(sequences[number], made) if judge else None
             rows.append(_row(number, stats, told))
     if output:
         inputs.save_varying(output, outputs)
     _print(rows, f"{image.meta.model} on {image.params.name} ({backend}), {data}, step by step", check, as_json)
     if any(row["check"] not in (None, "equal") for row in rows):
         raise typer.Exit(1)
+
+
+def _one_by_one(loaded: api.Model, sequences: Sequence[Sequence[Sample]], progress: Progress) -> list[_Played]:
+    """Return what each step of each sequence gives, and its statistics."""
+    played = list[_Played]()
+    for number, sequence in enumerate(sequences):
+        with loaded.session() as session:
+            steps = list[tuple[Sample, RunStats]]()
+            for at, feed in enumerate(sequence):
+                progress.task(f"sequence {number + 1} of {len(sequences)}, step {at + 1} of {len(sequence)}")
+                steps.append(session.step(feed))
+        played.append(([made for made, _ in steps], [stats for _, stats in steps]))
+    return played
+
+
+def _together(loaded: api.Model, sequences: Sequence[Sequence[Sample]], progress: Progress) -> list[_Played]:
+    """Return the same where as many sequences as there are places share each step; the next joins when one has
+    ended."""
+    played: list[_Played] = [([], []) for _ in sequences]
+    waiting, going = deque(range(len(sequences))), dict[BatchedConversation, int]()
+    with loaded.batch() as batch:
+        while waiting or going:
+            while waiting and len(going) < batch.places:
+                going[batch.join()] = waiting.popleft()
+            feeds = {member: sequences[number][len(played[number][0])] for member, number in going.items()}
+            progress.task(f"{len(waiting)} of {len(sequences)} sequences wait, {len(going)} share a step")
+            outputs, stats = batch.step(feeds)
+            for member, number in list(going.items()):
+                made, spent = played[number]
+                made.append(outputs[member])
+                spent.append(stats)
+                if len(made) == len(sequences[number]):
+                    del going[member]
+                    member.close()
+    return played
 
 
 class _Port:

@@ -75,18 +75,19 @@ class StateLoad(Operation):
 
 @dataclass
 class Lookup(Operation):
-    """The row of the constant table ``inputs[0]`` that the number ``inputs[1]`` says."""
+    """The rows of the constant table ``inputs[0]`` that the numbers behind it say, one behind the other."""
 
-    operands: ClassVar[int] = 2
+    operands: ClassVar[int] = 0
     rule: ClassVar[GoldenRule] = GoldenRule.EXACT
 
     def _problems(self, inputs: Sequence[Tensor], output: Tensor) -> Iterator[str]:
-        table, number = inputs
-        if table.data is None or table.size != table.shape[0] * output.size:
-            yield f"a row of {table.shape} is not {output.shape}, or the table is no constant"
-        if number.size != np.dtype(number.dtype).itemsize:
-            yield f"number {number.name!r} has shape {number.shape}"
+        table, *numbers = inputs
+        if not numbers or table.data is None or table.size * len(numbers) != table.shape[0] * output.size:
+            yield f"{len(numbers)} rows of {table.shape} are not {output.shape}, or the table is no constant"
+        for number in numbers:
+            if number.size != np.dtype(number.dtype).itemsize:
+                yield f"number {number.name!r} has shape {number.shape}"
 
     def _compute(self, inputs: Sequence[TensorValue], output: Tensor) -> npt.NDArray:
-        table, number = inputs
-        return table.shaped[int(number.value.reshape(-1)[0])]
+        table, *numbers = inputs
+        return table.shaped[[int(number.value.reshape(-1)[0]) for number in numbers]]

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from compiler import ir
 from compiler.emission.objects.step_object import StepObject
 from compiler.plan.layers import HostLayer, Layer, LoadLayer
-from compiler.plan.layers.step import ModelStep
+from compiler.plan.layers.step import ModelStep, parameters_of
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, Plan, StepPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.split.parts import can_be_cut, can_end_cut
 from compiler.plan.structure import layer_names, structure_of
+from hw.contract.formats import PARAMETERS
 
 
 def verify_model(graph: ir.Graph, plan: Plan) -> None:
@@ -116,6 +117,8 @@ def _step(model: LoweredModel, plan: StepPlan, members: Sequence[Layer]) -> Iter
         yield "layers has several, and regions cannot be in an observed model; give each a step of its own"
     if count > 1 and (odd := [one.name for one in members if isinstance(one, HostLayer | LoadLayer)]):
         yield f"layer {odd[0]!r} cannot be in a region; give it a step of its own"
+    if count > 1 and len(parameters_of(members)) > PARAMETERS:
+        yield f"layers need {len(parameters_of(members))} parameters, and a job carries {PARAMETERS}; divide the region"
     for place in plan.places:
         if isinstance(place, int) and not 0 <= place < engines:
             yield f"places names engine {place}, and must name 0 to {engines - 1}"

@@ -11,7 +11,7 @@ from hw.contract.params import ParamError, SocParams
 from hw.contract.spaces import Space
 from hw.image.kernel_attributes import AttributeProblem, KernelAttributes
 from hw.image.limits import impossible_numbers
-from hw.image.numbers import table_problems
+from hw.image.numbers import choice_problems, table_problems
 from hw.image.tables import Contents, LiveRange
 from hw.image.windows import promise_problems
 
@@ -45,13 +45,26 @@ def problems(image: Contents) -> Iterator[str]:
 def _code(image: Contents) -> Iterator[str]:
     if len(image.code) % INSN_BYTES:
         yield f"code section has {len(image.code)} bytes, not a multiple of {INSN_BYTES}"
-    table = image.meta.parameters
-    yield from table_problems(table)
+    yield from table_problems(image.meta.parameters)
+    named = _named(image)
     for pc in range(_count(image)):
         try:
-            Insn.check(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES], len(table))
+            Insn.check(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES], named.get(pc, 0))
         except IsaError as error:
             yield f"code, PC {pc}: {error}"
+
+
+def _named(image: Contents) -> dict[int, int]:
+    """Return by PC how many parameters an instruction of a job that has any may name."""
+    named = dict[int, int]()
+    for job in image.meta.jobs:
+        pc = job.body_pc
+        while job.parameters and 0 <= pc < _count(image):
+            named[pc] = len(job.parameters)
+            if image.code[pc * INSN_BYTES] == Op.END:
+                break
+            pc += 1
+    return named
 
 
 def _count(image: Contents) -> int:
@@ -104,6 +117,7 @@ def _jobs(image: Contents, params: SocParams) -> Iterator[str]:
         if not 0 <= job.window_after < 1 << 16 or len(job.waits) > 2:
             yield f"job {i}: window_after {job.window_after} or {len(job.waits)} event waits are impossible"
         yield from _edges(image, i, params)
+        yield from (f"job {i}: {problem}" for problem in choice_problems(job.parameters, len(meta.parameters)))
         signals = [] if job.signal is None else [job.signal]
         for event in [event for event, _ in job.waits] + signals:
             if not 0 <= event < meta.events:

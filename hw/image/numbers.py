@@ -8,6 +8,7 @@ from pydantic.dataclasses import dataclass
 from hw.contract.formats import PARAMETERS
 
 _WORD = 1 << 32
+MOST_PARAMETERS = 1 << 10  #: of all jobs of an image
 
 
 class NumberProblem(ValueError):
@@ -16,7 +17,7 @@ class NumberProblem(ValueError):
 
 @dataclass(config=pydantic.ConfigDict(extra="forbid"), frozen=True)
 class ParameterInfo:
-    """Describes a parameter of the jobs of an image, by its place in the table: it follows from the number ``name`` of
+    """Describes a parameter of jobs of an image, by its place in the table: it follows from the number ``name`` of
     an inference, which is ``low`` to ``high`` in steps of ``step``, as ``(number + add) // div % mod * mul``."""
 
     name: str
@@ -49,10 +50,17 @@ def parameter_values(table: Sequence[ParameterInfo], numbers: Mapping[str, int])
     return tuple(info.value(numbers[info.name]) for info in table)
 
 
+def choice_problems(chosen: Sequence[int], count: int) -> Iterator[str]:
+    """Yield what is wrong with the parameters of a job, which are ``chosen`` of ``count``."""
+    if len(chosen) > PARAMETERS:
+        yield f"{len(chosen)} parameters, where jobs carry {PARAMETERS}"
+    yield from (f"there is no parameter {one}" for one in chosen if not 0 <= one < count)
+
+
 def table_problems(table: Sequence[ParameterInfo]) -> Iterator[str]:
     """Yield what is wrong with a table of parameters."""
-    if len(table) > PARAMETERS:
-        yield f"{len(table)} parameters, where jobs carry {PARAMETERS}"
+    if len(table) > MOST_PARAMETERS:
+        yield f"{len(table)} parameters, where an image has at most {MOST_PARAMETERS}"
     for number, info in enumerate(table):
         possible = 0 <= info.low <= info.high and info.step > 0 and info.div > 0 and info.mod > 0
         largest = min(info.mod - 1, (info.high + info.add) // info.div) * info.mul if possible else -1

@@ -130,6 +130,8 @@ class JobInfo:
     worst_cycles: int = 0  #: bound on the cycles from its start, or its last cancellation point, to its end
     live: list[LiveRange] = pydantic.Field(default_factory=list)
     after: list[int] = pydantic.Field(default_factory=list, exclude_if=_nothing)
+    #: By the index that its instructions name, parameters of the image: entries of its table.
+    parameters: list[int] = pydantic.Field(default_factory=list, exclude_if=_nothing)
 
 
 @dataclass(config=_STRICT)
@@ -200,7 +202,7 @@ class ImageMeta:
     weights_only: tuple[int, int] = pydantic.Field(default=(0, 0), exclude_if=_no_bytes)
     cancel_points: list[CancelPoint] = pydantic.Field(default_factory=list)
     relocations: list[Relocation] = pydantic.Field(default_factory=list)
-    #: What instructions of its jobs may name; none: jobs have no parameters.
+    #: Of its jobs, each of which has some of them; none: jobs have no parameters.
     parameters: list[ParameterInfo] = pydantic.Field(default_factory=list, exclude_if=_nothing)
     #: Of an image that is a kernel: see ``hw.image.kernel_attributes``, which checks it; empty otherwise.
     kernel_attributes: dict[str, Any] = pydantic.Field(default_factory=dict)

@@ -1,19 +1,34 @@
 """A model that goes on where its last inference ended: what it keeps stays in device memory, as long as it is used."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.contract.isa import Segment
-from hw.image import PortInfo
+from hw.image import ParameterInfo, PortInfo
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime.model_data import Arrays, InputError, by_name
 from sw.runtime.session import Session
 from sw.runtime.stats import RunStats
 
 _POSITION = "position"  #: in the name of an input: it is given how many inferences came before
+
+
+def numbers_given(
+    ports: Sequence[PortInfo], inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike], filled: int
+) -> dict[str, npt.ArrayLike]:
+    """Return what is given for each of ``ports``, by name: a whole number for one of a single element may stand alone,
+    and the position is known, as ``filled`` steps came before."""
+    given = by_name([port.name for port in ports], inputs)
+    for port in ports:
+        single = np.prod(port.shape) == 1
+        if port.name not in given and single and _POSITION in port.name:
+            given[port.name] = filled
+        if port.name in given and single and np.ndim(given[port.name]) == 0:
+            given[port.name] = np.full(port.shape, given[port.name], port.dtype)
+    return given
 
 
 class Conversation(Session):
@@ -50,7 +65,7 @@ class Conversation(Session):
         """Return what a step gives: all outputs but the state."""
         return self._outputs
 
-    def rows(self, most: int) -> int:
+    def rows(self, info: ParameterInfo) -> int:
         """Return how many rows of the state a step finds filled."""
         return self.filled
 
@@ -86,14 +101,7 @@ class Conversation(Session):
         return outputs
 
     def _by_name(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
-        given = by_name([port.name for port in self._inputs], inputs)
-        for port in self._inputs:
-            single = np.prod(port.shape) == 1
-            if port.name not in given and single and _POSITION in port.name:
-                given[port.name] = self.filled
-            if port.name in given and single and np.ndim(given[port.name]) == 0:
-                given[port.name] = np.full(port.shape, given[port.name], port.dtype)
-        return super()._by_name(given)
+        return super()._by_name(numbers_given(self._inputs, inputs, self.filled))
 
     def close(self) -> None:
         """Clear the state and give its memory back. To close it again does nothing."""

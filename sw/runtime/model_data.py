@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.contract.bus import LINE_BYTES, HostCosts
-from hw.image import Image, ImageError, NumberProblem, PortInfo, StepInfo, TensorInfo, parameter_values
+from hw.image import Image, ImageError, NumberProblem, ParameterInfo, PortInfo, StepInfo, TensorInfo, parameter_values
 from sim.host import DEFAULT_LIMITS, ContainedModels, HostLimits, HostModelError, HostStepError, HostWork, work_of
 from sw.driver import Device, LoadedModel
 
@@ -157,9 +157,10 @@ class ModelData:
         """Return what an inference gives."""
         return self.model.image.meta.outputs
 
-    def rows(self, most: int) -> int:
-        """Return how many rows of the state an inference finds filled, ``most`` at most: what it is given is whole."""
-        return most
+    def rows(self, info: ParameterInfo) -> int:
+        """Return the number of ``info``: how many rows of the state an inference finds filled. What it is given is
+        whole."""
+        return info.high
 
     def read_tensor(self, name: str) -> npt.NDArray:
         """Return a tensor of the last inference as it is stored, by the image's name for it."""
@@ -177,7 +178,9 @@ class ModelData:
         """Convert inputs, given as for ``Session.run``, and write them to the device; raises :class:`InputError` as it
         does."""
         given = self._by_name(inputs)
-        stored = {port.tensor: to_tensor(port, self._tensors[port.tensor], given[port.name]) for port in self.inputs}
+        self._put({port.tensor: to_tensor(port, self._tensors[port.tensor], given[port.name]) for port in self.inputs})
+
+    def _put(self, stored: Mapping[str, npt.NDArray]) -> None:
         self.numbers = self._numbers(stored)
         self.model.use_state(self.state)
         for name, value in stored.items():
@@ -190,7 +193,7 @@ class ModelData:
         tensors = {port.name: port.tensor for port in self.inputs}
         for info in table:
             tensor = tensors.get(info.name)
-            numbers[info.name] = self.rows(info.high) if tensor is None else int(stored[tensor].reshape(-1)[0])
+            numbers[info.name] = self.rows(info) if tensor is None else int(stored[tensor].reshape(-1)[0])
         try:
             parameter_values(table, numbers)
         except NumberProblem as problem:

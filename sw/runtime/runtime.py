@@ -13,7 +13,9 @@ from sw.runtime.admitted_streams import (
     refuse_beside_certificate,
     refuse_with_stream,
 )
+from sw.runtime.batched_steps import BatchedStep, BatchedSteps
 from sw.runtime.conversation import Conversation
+from sw.runtime.conversation_batch import BatchedConversation
 from sw.runtime.device_queues import Engines
 from sw.runtime.model_data import ModelData
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
@@ -146,6 +148,7 @@ class Runtime(RequestRunner):
             on_end=on_end, history=history, admitted=admitted,
         )  # fmt: skip
         self._data: dict[int, ModelData] = {}
+        self._steps_together = BatchedSteps(self.accept, lambda: device.bus.cycle)
 
     @property
     def taking_turns(self) -> str | None:
@@ -208,6 +211,22 @@ class Runtime(RequestRunner):
             return self.accept(
                 data, inputs, priority=priority, deadline=deadline, soft_deadline=soft_deadline,
                 arrival=arrival, announced=announced, engines=engines, tag=tag, stream=stream,
+            )  # fmt: skip
+
+    def submit_step(
+        self, conversation: BatchedConversation, inputs: Inputs, *, priority: int = 0, deadline: float | None = None,
+        soft_deadline: bool = False, arrival: int = 0, announced: bool = False, tag: object = None,
+        stream: str | None = None,
+    ) -> BatchedStep:  # fmt: skip
+        """Return the next step of a conversation of a batch, in a request of which all is as :meth:`submit` says. Steps
+        of one batch that are asked for alike before their request starts share it, and so the weights of the model:
+        conversations join and leave between tokens. One has one step at a time."""
+        with self.device.ownership.one_thread():
+            if self._closed:
+                raise DriverError("this run time was closed: open another")
+            return self._steps_together.submit(
+                conversation, inputs, priority=priority, deadline=deadline, soft_deadline=soft_deadline,
+                arrival=arrival, announced=announced, tag=tag, stream=stream,
             )  # fmt: skip
 
     def _data_of(self, model: LoadedModel) -> ModelData:

@@ -54,6 +54,13 @@ def test_words_are_exact_when_each_is_interrupted(monkeypatch):
 
 def test_rows():
     names = ["linear_15m", "linear_smollm2_135m", "int4_against_int8"]
-    names += ["decode_15m", "decode_smollm2_135m", "cold_block_gpt2", "prefill_15m"]
+    names += [
+        "decode_15m",
+        "decode_smollm2_135m",
+        "four_sequences_15m",
+        "four_sequences_smollm2",
+        "cold_block_gpt2",
+        "prefill_15m",
+    ]
     names += ["decoding_halt_p99", "decoding_bytes_dumped", "words_exact"]
     assert [figure.name for figure in language.figures()] == names

@@ -20,7 +20,7 @@ from compiler.emission.preempt.live_bytes import LiveBytes
 from compiler.emission.program.address import JobAddresses
 from compiler.emission.program.copies import contiguous
 from compiler.ir import CompileError
-from compiler.plan.layers.step import ModelStep
+from compiler.plan.layers.step import ModelStep, parameters_of
 from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.dram_need import check_dram
 from compiler.plan.memory.tensor_placement import TensorPlacement
@@ -54,8 +54,9 @@ def link(
     code = _Code(params, budget, longest_load, private, few_loads=bool(graph.numbers))
     waits = _waits(jobs) if budget.engines > 1 else [[] for _ in jobs]
     edges = job_edges(graph, steps, objects) if budget.placed else [[] for _ in jobs]
+    index = {info: number for number, info in enumerate(placement.parameters)}
     for job, place, wait, after in zip(jobs, places, waits, edges, strict=True):
-        code.add(job, place, wait, after)
+        code.add(job, place, wait, after, [index[info] for info in parameters_of(steps[job.step].members)])
     set_bounds(code.jobs, code.points, code.bodies, params, code.longest_load, placed=budget.placed)
     sizes = [0] * 8
     sizes[0], sizes[1] = len(code.data), len(weights.data)
@@ -121,8 +122,10 @@ class _Code:
         self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
         self._beside = [_ANY] * budget.engines  # bytes of prologues that may be loaded beside that body
 
-    def add(self, job: JobObject, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
-        """Append a job; ``after``: see :class:`hw.image.image.JobInfo`."""
+    def add(
+        self, job: JobObject, place: JobPlace, waits: list[tuple[int, int]], after: list[int], parameters: list[int]
+    ) -> None:  # fmt: skip
+        """Append a job; ``after`` and ``parameters``: see :class:`hw.image.image.JobInfo`."""
         addresses, first = place.addresses, len(self.points)
         self.bodies.append(relocated_program(job, addresses))
         pc = self._append(relocated(job, addresses, first))
@@ -143,6 +146,7 @@ class _Code:
                 window_after=place.after if prologue is None else place.after or place.again,
                 window=(addresses.window, size) if prologue is not None else (0, 0),
                 live=live, waits=waits, signal=0 if self._engines > 1 else None, after=after,
+                parameters=parameters,
             )
         )  # fmt: skip
 

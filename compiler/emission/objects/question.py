@@ -17,13 +17,14 @@ from compiler.emission.objects.content import digest_of
 from compiler.emission.objects.private_staging import PrivateStaging
 from compiler.emission.preempt.points import PointLimits
 from compiler.ir import Operation
-from compiler.plan.layers.layer import ConvLayer, Layer, MoveLayer
-from compiler.plan.layers.step import ModelStep
+from compiler.plan.layers.layer import ConvLayer, FilledRow, Layer, MoveLayer, SoftmaxLayer
+from compiler.plan.layers.step import ModelStep, parameters_of
 from compiler.plan.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.plan.plan import JobPlan
 from compiler.plan.regions.layer_order import Chain
 from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Segment
+from hw.image import ParameterInfo
 
 _NOBODY = Operation("", [], "")
 
@@ -45,10 +46,13 @@ class Question:
         private = PrivateStaging(placement, budget, context.params.lv1_word) if budget.placed else None
         names = {name: f"t{i}" for i, name in enumerate(dict.fromkeys(_touched(step, placement)))}
         place = min(number, 1)
-        seen = replace(context, number=place, placement=_seen(names, number, place, placement))
-        members = tuple(_renamed(member, names) for member in step.members)
-        unnamed = replace(step, members=members, inputs=[names[name] for name in step.inputs])
-        return cls(unnamed, seen, limits if step.jobs is None else None, private)
+        given = parameters_of(step.members)
+        numbers = {name: f"n{i}" for i, name in enumerate(dict.fromkeys(one.name for one in given))}
+        unnamed = {one: replace(one, name=numbers[one.name]) for one in given}
+        members = tuple(_renamed(member, names, unnamed) for member in step.members)
+        seen = replace(context, number=place, placement=_seen(names, number, place, placement, members))
+        step = replace(step, members=members, inputs=[names[name] for name in step.inputs])
+        return cls(step, seen, limits if step.jobs is None else None, private)
 
     @cached_property
     def key(self) -> str:
@@ -96,8 +100,11 @@ def _touched(step: ModelStep, placement: TensorPlacement) -> Iterator[str]:
     yield from step.inputs
 
 
-def _seen(names: dict[str, str], number: int, place: int, placement: TensorPlacement) -> TensorPlacement:
-    """Return what a layer sees of ``placement``; buffers keep their order, in which live ranges are listed."""
+def _seen(
+    names: dict[str, str], number: int, place: int, placement: TensorPlacement, members: Sequence[Layer]
+) -> TensorPlacement:  # fmt: skip
+    """Return what a layer sees of ``placement``; buffers keep their order, in which live ranges are listed. Parameters
+    are those of ``members``, which jobs carry."""
     order, buffers = placement.order, dict[int, TensorBuffer]()
     by_tensor: dict[str, TensorBuffer] = {}
     for name, buffer in placement.by_tensor.items():
@@ -120,11 +127,11 @@ def _seen(names: dict[str, str], number: int, place: int, placement: TensorPlace
     }
     inside = {names[n]: (names[o[0]], o[1]) for n, o in placement.inside.items() if n in names}
     exports = {names[n]: at for n, at in placement.exports.items() if n in names}
-    return TensorPlacement(tensors, by_tensor, inside, {}, 0, b"", exports, Chain(), placement.parameters)
+    return TensorPlacement(tensors, by_tensor, inside, {}, 0, b"", exports, Chain(), tuple(parameters_of(members)))
 
 
-def _renamed(layer: Layer, names: dict[str, str]) -> Layer:
-    """``layer`` without its operator, its tensors called by ``names``."""
+def _renamed(layer: Layer, names: dict[str, str], unnamed: dict[ParameterInfo, ParameterInfo]) -> Layer:
+    """``layer`` without its operator, its tensors called by ``names``, its parameters ``unnamed``."""
     changed: dict[str, Any] = {}
     if isinstance(layer, ConvLayer):  # the scale is not used, those of the areas are
         changed["requantise"] = replace(layer.requantise, scale=np.zeros(0, np.float32))
@@ -132,7 +139,14 @@ def _renamed(layer: Layer, names: dict[str, str]) -> Layer:
             op = replace(added.op, name="", inputs=[], output="", nodes=[])
             changed["addition"] = replace(added, op=op, own=names[added.own], other=names[added.other])
     if isinstance(layer, MoveLayer):
-        copies = [replace(copy, src=names[copy.src], dst=names.get(copy.dst, "")) for copy in layer.copies]
-        changed["copies"] = copies
+        changed["copies"] = [
+            replace(
+                copy, src=names[copy.src], dst=names.get(copy.dst, ""),
+                more_start=copy.more_start and unnamed[copy.more_start],
+                more_offset=copy.more_offset and unnamed[copy.more_offset],
+            ) for copy in layer.copies
+        ]  # fmt: skip
+    if isinstance(layer, SoftmaxLayer) and (row := layer.filled):
+        changed["filled"] = FilledRow(unnamed[row.vectors], unnamed[row.last], unnamed[row.end])
     inputs = [names[name] for name in layer.inputs]
     return replace(layer, op=_NOBODY, inputs=inputs, output=names[layer.output], **changed)

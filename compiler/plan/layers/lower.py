@@ -201,10 +201,13 @@ def _append(graph: ir.Graph, op: ir.Append, params: SocParams) -> list[Layer]:
 
 @lowers(ir.Lookup)
 def _lookup(graph: ir.Graph, op: ir.Lookup, params: SocParams) -> list[Layer]:
-    table, number = op.inputs
-    size = graph.tensors[op.output].size
-    copy = StridedCopy(table, 0, [(size, 1, 1)], more_start=_parameter(graph, number, mul=size))
-    return [MoveLayer(op, [table], op.output, "lookup", [copy])]
+    table, *numbers = op.inputs
+    size = graph.tensors[op.output].size // len(numbers)
+    copies = [
+        StridedCopy(table, place * size, [(size, 1, 1)], more_start=_parameter(graph, number, mul=size))
+        for place, number in enumerate(numbers)
+    ]
+    return [MoveLayer(op, [table], op.output, "lookup", copies)]
 
 
 @lowers(ir.StateLoad)

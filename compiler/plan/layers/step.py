@@ -8,6 +8,7 @@ from compiler.plan.layers.layer import HostLayer, Layer
 from compiler.plan.layers.region_share import Share
 from compiler.plan.plan import JobPlan, Place
 from compiler.plan.tiles import AnyTiles
+from hw.image import ParameterInfo
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,11 @@ class ModelStep:
     def free(self) -> bool:
         """Return whether nothing is decided about its tiles and jobs."""
         return self.jobs is None and not any(self.tiles or ())
+
+
+def parameters_of(members: Iterable[Layer]) -> list[ParameterInfo]:
+    """Return the parameters that jobs of all ``members`` need, each once."""
+    return list(dict.fromkeys(one for member in members for one in member.numbers))
 
 
 def flattened(steps: Iterable[ModelStep]) -> list[Layer]:

@@ -12,10 +12,9 @@ from compiler import ir
 from compiler.plan.layers.flow import layer_flow
 from compiler.plan.layers.layer import ConvLayer, Layer
 from compiler.plan.layers.origin import Origin, origin
-from compiler.plan.layers.step import ModelStep, flattened
+from compiler.plan.layers.step import ModelStep, flattened, parameters_of
 from compiler.plan.memory.pixel_pitch import padded_pitches
 from compiler.plan.regions.layer_order import Chain, LayerOrder
-from hw.contract.formats import PARAMETERS
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 from hw.image import ParameterInfo
@@ -62,15 +61,8 @@ class BufferSharing:
 
     @property
     def parameters(self) -> tuple[ParameterInfo, ...]:
-        """Return the parameters of the jobs, by their places. Raises :class:`CompileError` if there are too many."""
-        found = tuple(dict.fromkeys(one for layer in self._layers for one in layer.numbers))
-        if len(found) > PARAMETERS:
-            numbers = ", ".join(sorted({repr(one.name) for one in found}))
-            raise ir.CompileError(
-                f"model {self._graph.name!r}: {len(found)} quantities follow from numbers of the inference "
-                f"({numbers}); jobs carry {PARAMETERS}: give states of equal rows one length, and look-ups equal rows"
-            )
-        return found
+        """Return the parameters of all jobs, by their places."""
+        return tuple(parameters_of(self._layers))
 
     def unique(self) -> Iterable[SharedBuffer]:
         """Return the buffers that need an address, in order of their first tensor."""
@@ -125,10 +117,16 @@ class BufferSharing:
             source = layer.inputs[0]
             place = origin(self._graph, layer.output, layer.op.axis, layer.op.first)
             readers = list(flow.successors(layer))
-            if place is None or layer.output in outside or not all(self._with_gaps(reader) for reader in readers):
+            if place is None or layer.output in outside:
+                continue
+            if not self._dense(source, layer.op.axis) and not all(map(self._with_gaps, readers)):
                 continue
             self.inside[layer.output] = (source, place)
             self._hold(self.buffers[source], self.buffers[layer.output])
+
+    def _dense(self, whole: str, axis: int) -> bool:
+        """Return whether a part of ``whole`` that is cut along ``axis`` has no gaps."""
+        return max(self._graph.tensors[whole].shape[:axis], default=1) == 1
 
     def _with_gaps(self, user: Layer) -> bool:
         """Return whether ``user`` can read and write tensors that are parts of others; slices in place do neither."""
@@ -163,7 +161,8 @@ class BufferSharing:
                 place = origin(self._graph, layer.output, axis, first)
                 once = buffer.segment is None and layer.inputs.count(name) == 1 and name not in reshaped
                 users = [maker, *flow.successors(maker)] if maker is not None else []
-                if place and once and users and all(self._joins(user) for user in users if user is not layer):
+                fits = self._dense(layer.output, axis) or all(self._joins(user) for user in users if user is not layer)
+                if place and once and users and fits:
                     self.inside[name] = (layer.output, place)
                     self._hold(target, buffer)
                 first += self._graph.tensors[name].shape[axis]

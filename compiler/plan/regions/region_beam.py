@@ -56,8 +56,13 @@ class _Reached:
 
     def regions(self) -> list[tuple[int, ...]]:
         """From the first on."""
-        ahead = self.before.regions() if self.before else []
-        return [*ahead, self.region] if self.region else ahead
+        found = list[tuple[int, ...]]()
+        at: _Reached | None = self
+        while at is not None:
+            if at.region:
+                found.append(at.region)
+            at = at.before
+        return found[::-1]
 
 
 class RegionBeam:

@@ -18,10 +18,12 @@ from compiler.plan.layers.layer import (
     WindowLayer,
 )
 from compiler.plan.layers.region_share import Share, region_shares
+from compiler.plan.layers.step import parameters_of
 from compiler.plan.plan import Place
 from compiler.plan.regions.region_places import parts_of, place_parts
 from compiler.plan.regions.region_work import MemberWork, PartWay, PartWork, RegionWork
 from compiler.plan.regions.units import LD1, MAC, ST1, VEC, LayerTimes
+from hw.contract.formats import PARAMETERS
 from hw.contract.params import SocParams
 from sim.cost import LAYER_TO_LOAD, LAYER_TO_RESULT, RegionMember, moved, side_by_side_cycles
 
@@ -67,7 +69,7 @@ class RegionRules:
             return False
         if not any(_keeps_arrays_busy(layer) for layer in layers):
             return False
-        if len(self.outside.intersection(members)) > 1:
+        if len(self.outside.intersection(members)) > 1 or len(parameters_of(layers)) > PARAMETERS:
             return False
         attention = any(isinstance(layer, ProductLayer) for layer in layers)
         longest = max(self.longest, _ATTENTION * attention, *(self.times[number].busy.max() for number in members))

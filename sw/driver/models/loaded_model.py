@@ -1,5 +1,6 @@
 """Defines a model in device memory: its segments, LV2 windows, events and tensors."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -119,6 +120,12 @@ class LoadedModel:
         scratch = int(Segment.SCRATCH)
         self.segments[scratch] = (self._scratch if base is None else base, self.segments[scratch][1])
 
+    def clear_state(self, base: int, tensors: Sequence[TensorInfo]) -> None:
+        """Write zeros to ``tensors`` of the state at ``base``, which no job uses. The access is not charged."""
+        for tensor in tensors:
+            size = math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+            self._bus.write_mem(base + tensor.offset, bytes(size), charge=False)
+
     @property
     def name(self) -> str:
         """Return the model's name, from the image."""
@@ -200,7 +207,7 @@ class LoadedModel:
             prologue_pc=job.prologue_pc,
             waits=events[0],
             signal=events[1],
-            parameters=self._parameters,
+            parameters=tuple(self._parameters[number] for number in job.parameters),
         )
 
     @property
@@ -209,7 +216,7 @@ class LoadedModel:
         return self._left > 0
 
     def parameters_of(self, numbers: Mapping[str, int]) -> tuple[int, ...]:
-        """Return the parameters of jobs of an inference with these ``numbers``; raises :class:`DriverError` for one
+        """Return all parameters of jobs of an inference with these ``numbers``; raises :class:`DriverError` for one
         that is missing, out of its range, or not known."""
         try:
             return parameter_values(self.image.meta.parameters, numbers)
@@ -217,7 +224,7 @@ class LoadedModel:
             raise DriverError(f"model {self.name!r}: number {problem}") from None
 
     def begin(self, parameters: tuple[int, ...] = ()) -> None:
-        """Begin an inference whose jobs have these ``parameters``: waits for events count from here."""
+        """Begin an inference whose jobs have some of these ``parameters``: waits for events count from here."""
         self._parameters = parameters
         self.events.begin()
         self._forget()

@@ -40,6 +40,16 @@ def test_each_sequence_is_a_conversation(files):
             np.testing.assert_array_equal(found[f"y.{number}"][at], made["y"])
 
 
+def test_sequences_share_steps(files):
+    """Three of different lengths at two places: the third joins where the first has ended."""
+    texts = np.full((3, 6), -1)
+    for row, length in enumerate((2, 6, 3)):
+        texts[row, :length] = TOKENS[0, :length] if row < 2 else TOKENS[1, :length]
+    np.savez(files / "tokens.npz", **{f"ids.{i}": text[text >= 0] for i, text in enumerate(texts)})
+    report = run_report(*run_of(files, "--check", "--sequences", 2))
+    assert [(row["steps"], row["check"]) for row in report["sequences"]] == [(2, "equal"), (6, "equal"), (3, "equal")]
+
+
 def test_the_memory_may_be_longer_and_sequences_fewer(files):
     (row,) = run_report(*run_of(files, "--check", "--dim", "past=20", "--samples", 1))["sequences"]
     assert row["steps"] == 6 and row["check"] == "equal"

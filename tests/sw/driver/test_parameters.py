@@ -32,6 +32,7 @@ def piece_image(body: str = WALK):
     image.meta.segment_sizes[2:4] = [8 * SIZE, 8 * SIZE]
     image.meta.segment_sizes[6] = 8 * SIZE
     image.meta.parameters = list(TABLE)
+    image.meta.jobs[0].parameters = [0, 1]
     return image
 
 
@@ -83,9 +84,8 @@ def test_a_fault_shows_the_instruction_as_it_was_executed(soc):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"parameters": []}, r"PC 0: src\+P0: there are 0 parameters"),
-        ({"parameters": TABLE[:1]}, r"PC 1: n0\+P1: there are 1 parameters"),
-        ({"parameters": TABLE * 5}, "10 parameters, where jobs carry 8"),
+        ({"parameters": TABLE[:1]}, "job 0: there is no parameter 1"),
+        ({"parameters": TABLE * 600}, "1200 parameters, where an image has at most 1024"),
         ({"parameters": [ParameterInfo("a", 3, 2), TABLE[1]]}, r"parameter 0 \('a'\): its range or its formula"),
         ({"parameters": [ParameterInfo("a", 0, 2, div=0), TABLE[1]]}, "is impossible"),
         ({"parameters": [ParameterInfo("a", 0, 1 << 20, mul=1 << 20), TABLE[1]]}, "is impossible"),
@@ -99,6 +99,36 @@ def test_an_image_with_an_impossible_table_is_refused(change, message):
         setattr(image.meta, name, value)
     with pytest.raises(ImageError, match=message):
         image.validate()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ([], r"PC 0: src\+P0: there are 0 parameters"),
+        ([0], r"PC 1: n0\+P1: there are 1 parameters"),
+        ([0, -1], "job 0: there is no parameter -1"),
+        ([0, 1] * 5, "job 0: 10 parameters, where jobs carry 8"),
+    ],
+)
+def test_a_job_that_names_what_it_does_not_carry_is_refused(chosen, message):
+    image = piece_image()
+    image.meta.jobs[0].parameters = chosen
+    with pytest.raises(ImageError, match=message):
+        image.validate()
+
+
+def test_each_job_carries_parameters_of_its_own(soc):
+    """Of more than a job can carry; what an instruction names counts from the job's first."""
+    image = walking_image(TINY, jobs=2)
+    table = [ParameterInfo(f"n{i}", 0, 9) for i in range(PARAMETERS + 3)]
+    image.meta.parameters = table
+    image.meta.jobs[0].parameters, image.meta.jobs[1].parameters = [10, 2], [0, 10, 9]
+    device = Device(soc(TINY))
+    model = device.load(image)
+    device.begin(model, LIMIT, {info.name: i % 10 for i, info in enumerate(table)})
+    jobs = device.submit(model, [0, 1], limit=LIMIT)
+    assert [job.work.parameters for job in jobs] == [(0, 2), (0, 0, 9)]
+    device.collect(jobs, LIMIT)
 
 
 def test_the_table_is_in_the_file_and_there_is_no_flat_form():
@@ -120,6 +150,8 @@ def hidden_walk(values):
         insns[job.body_pc : end] = hidden(rng, insns[job.body_pc : end], values)
     image.code = b"".join(insn.encode() for insn in insns)
     image.meta.parameters = [ParameterInfo("n", 1, 9, add=-1, mul=value) for value in values]
+    for job in image.meta.jobs:
+        job.parameters = list(range(len(values)))
     again = {pc for point in image.meta.cancel_points for pc in point.reload}
     return image, sum(bool(insns[pc].added) for pc in again)
 

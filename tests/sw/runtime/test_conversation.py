@@ -14,6 +14,7 @@ from sw.driver import DriverError
 from sw.runtime import InputError, Mechanism, Runtime
 from tests.support.model_soc import ModelBus
 from tests.support.small_step import SIZE, small_step
+from tests.support.step_reference import steps_of
 
 TINY = preset("tiny")
 ROWS, KEY_HEADS = 12, 2
@@ -26,15 +27,7 @@ def image() -> Image:
 
 def expected(tokens: list[int]) -> list[np.ndarray]:
     """What the steps of a conversation give, by the reference."""
-    graph = import_model(small_step(), sizes={"past": ROWS})
-    kept = {name: np.zeros((1, KEY_HEADS, ROWS, SIZE), np.float32) for name in ("past_key", "past_value")}
-    found = []
-    for at, token in enumerate(tokens):
-        given = {"ids": np.array([[token]]), "position": np.array([[at]]), "past": at, **kept}
-        made = reference.run(graph, given)
-        kept = {"past_key": made["key"][:, :, :ROWS], "past_value": made["value"][:, :, :ROWS]}
-        found.append(made["y"])
-    return found
+    return steps_of(tokens, ROWS)
 
 
 @pytest.fixture
