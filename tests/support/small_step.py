@@ -10,9 +10,11 @@ HEADS, KEY_HEADS, SIZE, WIDTH, WORDS, POSITIONS = 4, 2, 16, 64, 40, 32
 STEP = 0.0517  #: of keys and values
 
 
-def small_step(heads: int = HEADS, key_heads: int = KEY_HEADS, size: int = SIZE, seed: int = 0) -> onnx.ModelProto:
+def small_step(
+    heads: int = HEADS, key_heads: int = KEY_HEADS, size: int = SIZE, seed: int = 0, *, embedded: bool = False
+) -> onnx.ModelProto:  # fmt: skip
     """Return a model ``ids``, ``position``, ``past_key``, ``past_value`` → ``y``, ``key``, ``value``; the dimension
-    ``past`` is dynamic."""
+    ``past`` is dynamic. ``embedded``: instead of ``ids`` it is given ``x``, float [1, 1, width]."""
     net = Net(21, seed)
     width = heads * size
 
@@ -38,10 +40,12 @@ def small_step(heads: int = HEADS, key_heads: int = KEY_HEADS, size: int = SIZE,
         wide = net.node("Expand", (wide, ones))
         return net.node("Reshape", (wide, net.const(np.array([1, heads, -1, size]))))
 
-    ids, position = net.input((1, 1), "int64", "ids"), net.input((1, 1), "int64", "position")
+    token = net.input((1, 1, width), "float32", "x") if embedded else net.input((1, 1), "int64", "ids")
+    position = net.input((1, 1), "int64", "position")
     shape = (1, key_heads, "past", size)
     pasts = [net.input(shape, "float32", name) for name in ("past_key", "past_value")]
-    x = real(net.node("Add", (looked_up(WORDS, ids), looked_up(POSITIONS, position))), 0.0411)
+    token = real(token, 0.02) if embedded else looked_up(WORDS, token)
+    x = real(net.node("Add", (token, looked_up(POSITIONS, position))), 0.0411)
     query = apart(dense(x, width, STEP), heads)
     states = []
     for past in pasts:

@@ -8,7 +8,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from benchmarks.workloads import decoder_steps
-from compiler import CompileError, import_model, reference
+from compiler import ALL_LV2, CompileError, Options, compile_with_report, import_model, reference
+from hw.contract.formats import PARAMETERS
+from hw.contract.params import preset
 from tests.support.onnx_models import Net
 from tests.support.small_step import KEY_HEADS, SIZE, small_step
 
@@ -47,6 +49,17 @@ def test_weights_are_multiplied_once(name):
         assert kinds[0][kind] == kinds[1][kind]
     for kind in ("append", "product", "softmax", "stateload"):
         assert 4 * kinds[0][kind] == kinds[1][kind] > 0
+
+
+def test_a_region_needs_no_more_parameters_than_a_job_carries():
+    """Attention of two sequences in one region would need more."""
+    model = decoder_steps.model(decoder_steps.parse("stories15m_1_context12"), 1)
+    options = Options(engines=1, lv2_limit=ALL_LV2)
+    image = compile_with_report(
+        model, preset("base"), sizes={decoder_steps.PAST: 11}, sequences=4, jobs=1, options=options
+    ).image
+    carried = [len(job.parameters) for job in image.meta.jobs]
+    assert 4 < max(carried) <= PARAMETERS < len(image.meta.parameters)
 
 
 @pytest.mark.parametrize(("count", "message"), [(0, "0 sequences; there must be one"), (-1, "-1 sequences")])

@@ -15,7 +15,7 @@ from sw.driver import DriverError
 from sw.runtime import InputError, Mechanism, Runtime
 from sw.runtime.request import RequestCancelled
 from tests.support.model_soc import ModelBus
-from tests.support.small_step import small_step
+from tests.support.small_step import WIDTH, small_step
 from tests.support.step_reference import steps_of
 
 TINY = preset("tiny")
@@ -149,6 +149,22 @@ def test_batches_of_one_model_take_turns(device):
 def test_a_model_of_one_sequence_has_no_batch(device):
     with pytest.raises(InputError, match="not for several sequences: compile it with sequences=2"):
         device.load(image(1)).batch()
+
+
+def test_inputs_that_are_arrays_have_a_row_for_each(device):
+    """A model that is given embedded tokens, float, instead of their numbers."""
+    model, rng = small_step(embedded=True), np.random.default_rng(4)
+    images = [compile_with_report(model, TINY, sizes={"past": ROWS}, sequences=n, jobs=1).image for n in (1, PLACES)]
+    batch, members = device.load(images[1]).batch(), []
+    alone = [device.load(images[0]).session() for _ in range(2)]
+    members = [batch.join() for _ in range(PLACES)][1:]
+    for _ in range(3):
+        feeds = [{"x": rng.normal(0, 1, (1, 1, WIDTH)).astype(np.float32)} for _ in members]
+        outputs, _ = batch.step(dict(zip(members, feeds, strict=True)))
+        for session, member, feed in zip(alone, members, feeds, strict=True):
+            np.testing.assert_array_equal(outputs[member]["y"], session.step(feed)[0]["y"])
+    with pytest.raises(InputError, match=r"input 'x': shape \[3, 1, 64\], expected \[1, 1, 64\]"):
+        members[0].step({"x": np.zeros((PLACES, 1, WIDTH), np.float32)})
 
 
 def test_steps_that_are_ready_share_a_request(device, batch):
