@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from compiler import ir
 from compiler.plan.layers.flow import layer_flow
-from compiler.plan.layers.layer import ConvLayer, Layer
+from compiler.plan.layers.layer import AppendLayer, ConvLayer, Layer
 from compiler.plan.layers.origin import Origin, origin
 from compiler.plan.layers.step import ModelStep, flattened, parameters_of
 from compiler.plan.memory.pixel_pitch import padded_pitches
@@ -72,6 +72,10 @@ class BufferSharing:
                 placed[id(buffer)] = buffer
         return placed.values()
 
+    def home(self, tensor: str) -> SharedBuffer:
+        """Return the buffer that has the bytes of ``tensor``."""
+        return self.buffers[self._outermost(tensor)]
+
     def _by_root(self) -> dict[str, SharedBuffer]:
         """Return one buffer per group of tensors joined by reshapes."""
         made: dict[str, SharedBuffer] = {}
@@ -119,14 +123,11 @@ class BufferSharing:
             readers = list(flow.successors(layer))
             if place is None or layer.output in outside:
                 continue
-            if not self._dense(source, layer.op.axis) and not all(map(self._with_gaps, readers)):
+            rows = max(self._graph.tensors[source].shape[: layer.op.axis], default=1) == 1  # so it has no gaps
+            if not all(self._with_gaps(reader) or (rows and isinstance(reader, AppendLayer)) for reader in readers):
                 continue
             self.inside[layer.output] = (source, place)
             self._hold(self.buffers[source], self.buffers[layer.output])
-
-    def _dense(self, whole: str, axis: int) -> bool:
-        """Return whether a part of ``whole`` that is cut along ``axis`` has no gaps."""
-        return max(self._graph.tensors[whole].shape[:axis], default=1) == 1
 
     def _with_gaps(self, user: Layer) -> bool:
         """Return whether ``user`` can read and write tensors that are parts of others; slices in place do neither."""
@@ -161,8 +162,7 @@ class BufferSharing:
                 place = origin(self._graph, layer.output, axis, first)
                 once = buffer.segment is None and layer.inputs.count(name) == 1 and name not in reshaped
                 users = [maker, *flow.successors(maker)] if maker is not None else []
-                fits = self._dense(layer.output, axis) or all(self._joins(user) for user in users if user is not layer)
-                if place and once and users and fits:
+                if place and once and users and all(self._joins(user) for user in users if user is not layer):
                     self.inside[name] = (layer.output, place)
                     self._hold(target, buffer)
                 first += self._graph.tensors[name].shape[axis]
