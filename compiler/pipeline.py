@@ -14,6 +14,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from fractions import Fraction
 
 from compiler import ir
 from compiler.emission.link.job_schedule import scheduled_cycles
@@ -27,7 +28,7 @@ from compiler.plan.layers.verify import verify_layers
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.dram_need import check_dram, least_sizes
-from compiler.plan.memory.place import place
+from compiler.plan.memory.place import STAGING_PARTS, place
 from compiler.plan.memory.place_planned import memory_plan, place_planned
 from compiler.plan.memory.tensor_placement import TensorPlacement
 from compiler.plan.memory.verify import verify_placement
@@ -180,12 +181,34 @@ def settle(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None = No
 def _settled(
     plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, orders: Orders
 ) -> tuple[Plan, float]:  # fmt: skip
-    """Return likewise the plan, and the cycles of an inference as its jobs are scheduled."""
+    """Return likewise the plan, and the cycles of an inference as its jobs are scheduled. Where tensors do not fit,
+    smaller staging areas keep more of them on chip, and make smaller tiles: the better of both is taken."""
+    found, cycles, moved = _settled_in(plan, model, desk, study, orders, STAGING_PARTS)
+    if not moved or plan.memory:
+        return found, cycles
+    try:
+        other, least, _ = _settled_in(plan, model, desk, study, orders, ())
+    except ir.CompileError:
+        return found, cycles
+    return (other, least) if least < cycles else (found, cycles)
+
+
+def _settled_in(
+    plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, orders: Orders, parts: Sequence[Fraction]
+) -> tuple[Plan, float, int]:  # fmt: skip
+    """Return the plan with staging areas of one of ``parts`` where tensors do not fit, its cycles, and the bytes of
+    tensors that move from and to DRAM."""
     while True:
         steps = late_loads(model.graph, study.joined(orders)) if study else given_steps(model, plan)
         verify_layers(model.graph, flattened(steps))
-        budget, placement = placed(model, steps, plan.memory)
-        objects, refused = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+        budget, placement = placed(model, steps, plan.memory, parts=parts)
+        try:
+            objects, refused = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+        except ir.CompileError:  # tiles need larger staging areas, maybe
+            if plan.memory or not parts or not placement.moved:
+                raise
+            parts = parts[:-1]
+            continue
         if not refused:
             break
         if study is None:
@@ -196,7 +219,8 @@ def _settled(
         plan, rewrites=model.rewrites, layers=layer_names(model.layers), memory=memory_plan(budget, placement),
         steps=step_plans(model.layers, steps, objects),
     )  # fmt: skip
-    return made, scheduled_cycles([job for one in objects for job in one.jobs], placement, budget, plan.params)
+    jobs = [job for one in objects for job in one.jobs]
+    return made, scheduled_cycles(jobs, placement, budget, plan.params), placement.moved
 
 
 def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:
@@ -238,16 +262,17 @@ def given_steps(model: LoweredModel, plan: Plan) -> list[ModelStep]:
 
 
 def placed(
-    model: LoweredModel, steps: Sequence[ModelStep], memory: MemoryPlan | None, beneath: bytes = b""
-) -> tuple[Lv2Budget, TensorPlacement]:
-    """Return the division of LV2 and the places of tensors, which are chosen if ``memory`` is free. Raises
-    :class:`compiler.ir.CompileError`."""
+    model: LoweredModel, steps: Sequence[ModelStep], memory: MemoryPlan | None, beneath: bytes = b"",
+    parts: Sequence[Fraction] = STAGING_PARTS,
+) -> tuple[Lv2Budget, TensorPlacement]:  # fmt: skip
+    """Return the division of LV2 and the places of tensors, which are chosen if ``memory`` is free, with staging areas
+    of one of ``parts`` where tensors do not fit. Raises :class:`compiler.ir.CompileError`."""
     graph, params, options = model.graph, model.params, model.options
     if memory is None:
-        budget, placement = place(graph, steps, params, options)
+        budget, placement = place(graph, steps, params, options, parts, thorough=True)
         sizes = [placement.sizes.get(number, 0) for number in range(Segment.SHARED + 1)]
         check_dram(graph.name, sizes, params, least=True)
     else:
         budget, placement = place_planned(graph, steps, params, options, memory, beneath)
-    verify_placement(graph.name, placement, budget, planned=memory is not None)
+    verify_placement(graph.name, placement, budget, steps, planned=memory is not None)
     return budget, placement

@@ -48,6 +48,8 @@ def _fields(compiled: "Compiled", output: Path) -> dict[str, Any]:
     parts["lv2_bytes"] = meta.lv2_bytes
     if compiled.claim:
         parts["lv2_priced_loss"] = round(compiled.claim.loss, 6)
+    if compiled.plan.complete and (spill := compiled.spill) is not None:
+        parts["spilled"] = asdict(spill)
     parts["cpu_steps"] = [asdict(step) for step in cpu_steps(compiled.image)]
     found = {"order": order_fields(compiled.orders), **measured_fields(compiled.measured)}
     if (choice := compiled.choice) is not None:
@@ -69,5 +71,7 @@ def _tell(compiled: "Compiled", output: Path, most_dirty: int) -> None:
     for step in cpu_steps(compiled.image):
         say(f"on the CPU: {step}")
     say(claim_line(compiled.image, compiled.claim.loss if compiled.claim else None))
+    if compiled.plan.complete and (spill := compiled.spill) is not None:
+        say(str(spill))
     if (told := points_over(compiled.image, most_dirty)) is not None:
         say(told)

@@ -42,16 +42,17 @@ def test_layers_out_of_order_are_found():
 
 
 def test_buffers_that_overlap_are_found():
-    _, _, budget, placement = _compiled()
-    verify_placement("model", placement, budget)
+    _, layers, budget, placement = _compiled()
+    steps = [ModelStep.alone(layer) for layer in layers]
+    verify_placement("model", placement, budget, steps)
     same = next(iter(b.offset for b in placement.by_tensor.values() if b.segment == 6))
     moved = {id(b): replace(b, offset=same) if b.segment == 6 else b for b in placement.by_tensor.values()}
     broken = replace(placement, by_tensor={name: moved[id(b)] for name, b in placement.by_tensor.items()})
     with pytest.raises(CompileError, match=r"model: internal error: .* share bytes while both live"):
-        verify_placement("model", broken, budget)
+        verify_placement("model", broken, budget, steps)
     low = {name: replace(b, offset=budget.staging_base) for name, b in placement.by_tensor.items()}
     with pytest.raises(CompileError, match=r"share bytes|lies in the staging areas"):
-        verify_placement("model", replace(placement, by_tensor=low), budget)
+        verify_placement("model", replace(placement, by_tensor=low), budget, steps)
 
 
 def test_jobs_with_stray_addresses_or_semaphores_are_found():

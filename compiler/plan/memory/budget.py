@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from compiler.plan.memory.operand import StagingArea
 from hw.contract.isa import WIDE_TABLE_BYTES
 from hw.contract.params import SocParams
 
+_LEAST_STAGING = 1024  #: DRAM words: of several tiles, of which two are on their way in either direction
 _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 
@@ -65,6 +67,14 @@ class Lv2Division:
     useful_windows: int  #: size of a ring that holds all weights of the model
     useful_staging: int  #: size of a staging area in which the model's input can stay
     two_tiles: int  #: weights of two of the largest channel tiles, which a ring should hold
+
+    def with_staging(self, part: Fraction, params: SocParams) -> "Lv2Division | None":
+        """Return the same with a part of the staging areas; None if that has room for short copies only, which wait for
+        DRAM longer than they take."""
+        size = int(self.least.area.size * part) // params.lv1_word * params.lv1_word
+        if part < 1 and size < _LEAST_STAGING * params.dram_word:
+            return None
+        return replace(self, least=replace(self.least, area=StagingArea(self.least.area.base, size)))
 
     def extended(self, tensors_end: int, lv2_bytes: int, params: SocParams) -> Lv2Budget:
         """Return the division with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes``

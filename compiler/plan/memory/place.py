@@ -1,40 +1,48 @@
 """Placement of tensors: how LV2 is divided, and what of it each buffer gets."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from compiler import ir
+from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.step import ModelStep, flattened
-from compiler.plan.memory.budget import Lv2Budget, divide
+from compiler.plan.memory.budget import Lv2Budget, Lv2Division, divide
 from compiler.plan.memory.first_fit import FirstFit
+from compiler.plan.memory.packing import Areas, best_packing
 from compiler.plan.memory.sharing import BufferSharing, SharedBuffer
+from compiler.plan.memory.staging import staged_tensors
 from compiler.plan.memory.tensor_placement import DRAM_ALIGN, TensorBuffer, TensorPlacement
 from compiler.plan.options import Options
-from compiler.plan.regions.layer_order import Chain, Edges, LayerOrder
+from compiler.plan.regions.layer_order import Chain, Edges
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
-#: Orders in which buffers are offered LV2: what lives long and large either last or first.
-_ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
-    lambda buffer: (buffer.size * (buffer.end - buffer.start + 1), buffer.start),
-    lambda buffer: (-buffer.size, buffer.start),
-    lambda buffer: (-buffer.size * (buffer.end - buffer.start + 1), buffer.start),
-)
+#: Of the staging areas that tilers never have to think of, the parts that are tried where tensors do not fit.
+STAGING_PARTS = (Fraction(1), Fraction(3, 4), Fraction(1, 2), Fraction(3, 8), Fraction(1, 4))
+
+_TRIES = 200  #: packings of tensors that do not fit, at most, to find one with less traffic
 
 
 def place(
-    graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options
-) -> tuple[Lv2Budget, TensorPlacement]:
+    graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options,
+    parts: Sequence[Fraction] = STAGING_PARTS, *, thorough: bool = False,
+) -> tuple[Lv2Budget, TensorPlacement]:  # fmt: skip
     """Return the division of LV2 with the least traffic to tensors that did not fit, the first of equals, and the
-    placement. Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
+    placement. ``parts``: of the staging areas, tried where tensors do not fit; ``thorough``: then it is improved as
+    long as that takes. Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
     lv2, sharing = options.lv2_bytes(params), shared_buffers(graph, steps, params, options)
-    placed = [
-        (one, place_buffers(graph, sharing, params, one.least.staging_end, one.tensors_end, options.observe))
-        for one in divide(graph, flattened(steps), params, options.engines, lv2, placed=options.placed)
-    ]
-    division, placement = min(placed, key=lambda pair: pair[1].moved)
+    divisions = divide(graph, flattened(steps), params, options.engines, lv2, placed=options.placed)
+    division, placement = _placed(graph, sharing, params, options, divisions, staged=None)
+    if placement.moved and parts and not (options.observe or options.placed):
+        smaller = [made for part in parts for one in divisions if (made := one.with_staging(part, params))]
+        found = _placed(graph, sharing, params, options, smaller, staged=staged_tensors(steps))
+        division, placement = min((division, placement), found, key=lambda pair: pair[1].moved)
+        if thorough and found[0] is division:
+            low, high = division.least.staging_end, division.tensors_end
+            staged = staged_tensors(steps)
+            placement = place_buffers(graph, sharing, params, low, high, options.observe, staged, _TRIES)
     budget = division.extended(placement.sizes[Segment.LV2], lv2, params)
     used = max(placement.sizes[Segment.LV2], budget.staging_end) + budget.windows * budget.parts
     if used > lv2:
@@ -45,6 +53,28 @@ def place(
     return budget, placement
 
 
+def _placed(
+    graph: ir.Graph, sharing: BufferSharing, params: SocParams, options: Options, divisions: Sequence[Lv2Division],
+    staged: Sequence[frozenset[str]] | None,
+) -> tuple[Lv2Division, TensorPlacement]:  # fmt: skip
+    """Return the division with the least traffic to tensors that did not fit, the first of equals, and the placement.
+    ``staged``: by step the tensors that pass the staging areas where they lie in DRAM; steps that have none there
+    leave the areas to tensors. None: nobody does."""
+    placed = [
+        (one, place_buffers(graph, sharing, params, one.least.staging_end, one.tensors_end, options.observe, staged))
+        for one in divisions
+    ]
+    return min(placed, key=lambda pair: pair[1].moved)
+
+
+def most_room(graph: ir.Graph, layers: Sequence[Layer], params: SocParams, options: Options) -> int:
+    """Return the bytes that LV2 has for tensors at most, beside staging areas."""
+    divisions = divide(graph, layers, params, options.engines, options.lv2_bytes(params), placed=options.placed)
+    if not (options.observe or options.placed):
+        divisions = [made for part in STAGING_PARTS for one in divisions if (made := one.with_staging(part, params))]
+    return max(one.tensors_end - one.least.staging_end for one in divisions)
+
+
 def shared_buffers(graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options) -> BufferSharing:
     """Return the buffers of all tensors, still without places."""
     order = Edges(graph, steps) if options.placed else Chain()
@@ -52,13 +82,20 @@ def shared_buffers(graph: ir.Graph, steps: Sequence[ModelStep], params: SocParam
 
 
 def place_buffers(
-    graph: ir.Graph, sharing: BufferSharing, params: SocParams, low: int, high: int, observe: bool
-) -> TensorPlacement:
-    """Return a placement with tensors from ``low`` to ``high`` of segment 6. With ``observe`` no two tensors share
-    DRAM, and :attr:`TensorPlacement.exports` gives each tensor in LV2 a place there too."""
+    graph: ir.Graph, sharing: BufferSharing, params: SocParams, low: int, high: int, observe: bool,
+    staged: Sequence[frozenset[str]] | None = None, tries: int = 0,
+) -> TensorPlacement:  # fmt: skip
+    """Return a placement with tensors from ``low`` to ``high`` of segment 6, or, with ``staged`` (see :func:`_placed`),
+    from its first byte on where no staging areas are in use. With ``observe`` no two tensors share DRAM, and
+    :attr:`TensorPlacement.exports` gives each tensor in LV2 a place there too."""
     unique = list(sharing.unique())
     waiting = [buffer for buffer in unique if buffer.segment is None]
-    best = _best_packing(waiting, params, sharing.order, low, high)
+    areas = Areas(low)
+    if staged is not None:
+        placed = {id(buffer) for buffer in unique}
+        homes = [[sharing.home(name) for name in names] for names in staged]
+        areas = Areas.of(low, [[one for one in held if id(one) in placed] for held in homes])
+    best = best_packing(waiting, params, sharing.order, areas, high, tries)
     states = sum(_aligned(buffer.size) for buffer in unique if buffer.segment == Segment.SCRATCH)
     scratch = FirstFit(None, DRAM_ALIGN, sharing.order.apart, states)
     places: dict[int, tuple[int, int | None]] = {}  # segment and offset by identity of the buffer
@@ -102,46 +139,6 @@ def buffer_at(
     size, pitch = buffer.size + buffer.padding * spread, buffer.pitch * spread
     same = (copy[0], copy[1] or 0) if copy and segment == Segment.LV2 else None
     return TensorBuffer(size, frozenset(buffer.users), segment, offset or 0, pitch, same)
-
-
-@dataclass(frozen=True)
-class _Packing:
-    """LV2 offsets by identity of the buffer; bytes that pass from or to DRAM because a buffer did not fit; end of LV2;
-    whether pixels have their pitch, or are dense."""
-
-    offsets: dict[int, int]
-    moved: int
-    extent: int
-    padded: bool
-
-
-def _pack(
-    waiting: Sequence[SharedBuffer], params: SocParams, order: LayerOrder, low: int, high: int, padded: bool
-) -> _Packing:  # fmt: skip
-    lv2, offsets, moved = FirstFit(high, params.lv1_word, order.apart, low), {}, 0
-    for buffer in waiting:
-        offset = lv2.place(buffer.size + buffer.padding * padded, buffer)
-        if offset is None:
-            moved += buffer.size * buffer.uses
-        else:
-            offsets[id(buffer)] = offset
-    return _Packing(offsets, moved, lv2.extent, padded)
-
-
-def _best_packing(
-    waiting: Sequence[SharedBuffer], params: SocParams, order: LayerOrder, low: int, high: int
-) -> _Packing:  # fmt: skip
-    """Return the packing with the least traffic to DRAM; padding goes if it costs any."""
-
-    def best(padded: bool) -> _Packing:
-        packed = [_pack(sorted(waiting, key=key), params, order, low, high, padded) for key in _ORDERS]
-        return min(packed, key=lambda packing: (packing.moved, packing.extent))
-
-    spread = best(True)
-    if not any(buffer.padding for buffer in waiting):
-        return spread
-    dense = best(False)
-    return dense if dense.moved < spread.moved else spread
 
 
 def _exports(

@@ -46,6 +46,12 @@ class TensorPlacement:
     order: LayerOrder
     parameters: tuple[ParameterInfo, ...] = ()  #: of the jobs, by their places
 
+    def home(self, name: str) -> TensorBuffer:
+        """Return the buffer that has the bytes of a tensor."""
+        while name in self.inside:
+            name = self.inside[name][0]
+        return self.by_tensor[name]
+
     def view(self, name: str) -> TensorView:
         """Return how to reach the elements of a tensor."""
         tensor = self.tensors[name]

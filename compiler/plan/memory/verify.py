@@ -1,12 +1,14 @@
 """The verifiers of where tensors lie, run before any instruction is made."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, pairwise
 
 from compiler import ir
 from compiler.ir import CompileError
+from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.sharing import BufferSharing, SharedBuffer
+from compiler.plan.memory.staging import staged_steps
 from compiler.plan.memory.tensor_placement import DRAM_ALIGN, TensorBuffer, TensorPlacement
 from compiler.plan.options import Options
 from compiler.plan.plan import BufferPlan, MemoryPlan
@@ -17,17 +19,21 @@ from hw.contract.params import SocParams
 _SIZED = {int(one) for one in (Segment.INPUTS, Segment.OUTPUTS, Segment.SCRATCH, Segment.SHARED, Segment.LV2)}
 
 
-def verify_placement(model: str, placement: TensorPlacement, budget: Lv2Budget, *, planned: bool = False) -> None:
-    """Check that buffers which live at the same time share no byte, and that none reaches into the staging areas.
-    Raises :class:`CompileError`, :class:`PlanError` if the placement was ``planned``, naming ``model``, a tensor of
-    each, and offsets."""
-    for problem in _overlaps(placement, budget):
+def verify_placement(
+    model: str, placement: TensorPlacement, budget: Lv2Budget, steps: Sequence[ModelStep], *, planned: bool = False
+) -> None:  # fmt: skip
+    """Check that buffers which live at the same time share no byte, and that none reaches into the staging areas while
+    a step passes something there. Raises :class:`CompileError`, :class:`PlanError` if the placement was ``planned``,
+    naming ``model``, a tensor of each, and offsets."""
+    for problem in _overlaps(placement, budget, steps):
         if planned:
             raise PlanError(f"model {model!r}: memory of the plan: {problem}; leave memory out to have it decided")
         raise CompileError(f"{model}: internal error: {problem}")
 
 
-def _overlaps(placement: TensorPlacement, budget: Lv2Budget) -> Iterator[str]:
+def _overlaps(placement: TensorPlacement, budget: Lv2Budget, steps: Sequence[ModelStep]) -> Iterator[str]:
+    staged = staged_steps(steps, lambda name: placement.home(name).segment in (Segment.LV2, None))
+    staged = staged if not budget.placed else frozenset(range(len(steps)))
     names = {id(buffer): name for name, buffer in reversed([*placement.by_tensor.items()])}
     buffers = {id(buffer): buffer for buffer in placement.by_tensor.values() if buffer.size}
     for segment in sorted({one.segment for one in buffers.values() if one.segment is not None}):
@@ -41,7 +47,12 @@ def _overlaps(placement: TensorPlacement, budget: Lv2Budget) -> Iterator[str]:
                     f"{int(segment)} share bytes while both live"
                 )
     for buffer in buffers.values():
-        if buffer.segment == Segment.LV2 and buffer.users and _meets_staging(buffer, budget):
+        if (
+            buffer.segment == Segment.LV2
+            and buffer.users
+            and _meets_staging(buffer, budget)
+            and any(placement.order.alive(buffer, number) for number in staged)
+        ):
             yield f"the buffer at {buffer.offset} of LV2 ({names[id(buffer)]!r}) lies in the staging areas"
 
 

@@ -7,8 +7,7 @@ from compiler.plan.layers.flow import step_flow
 from compiler.plan.layers.layer import ConvLayer, Layer
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.lowered_model import LoweredModel
-from compiler.plan.memory.budget import divide
-from compiler.plan.memory.place import place
+from compiler.plan.memory.place import most_room, place
 from compiler.plan.memory.tensor_placement import TensorPlacement
 from compiler.plan.options import Options
 from compiler.plan.regions.queue_schedule import QueuedStep, by_critical_path, makespan
@@ -24,10 +23,9 @@ def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple
     made = LoweredModel.of(graph, params, options)
     graph, layers = made.graph, made.layers
     budget, placement = place(graph, [ModelStep.alone(layer) for layer in layers], params, options)
-    divisions = divide(graph, layers, params, options.engines, options.lv2_bytes(params))
     room = budget.job_weights
     total = sum(_alone(graph, layer, placement, params, options.engines, room) for layer in layers)
-    return total, placement.moved, max(one.tensors_end - one.least.staging_end for one in divisions)
+    return total, placement.moved, most_room(graph, layers, params, options)
 
 
 def _alone(

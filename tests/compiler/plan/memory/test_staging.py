@@ -1,0 +1,77 @@
+"""Staging areas: in use where something passes them, smaller where tensors do not fit otherwise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import caesura
+from benchmarks.workloads import inputs, workload
+from compiler import ALL_LV2, Options, compile_with_report, reference
+from compiler.plan.memory.packing import Areas, best_packing
+from compiler.plan.memory.sharing import SharedBuffer
+from compiler.plan.regions.layer_order import Chain
+from hw.contract.isa import Segment
+from hw.contract.params import KIB, preset
+from sim.model import ModelBus
+
+TINY, NAME = preset("tiny"), "mobilenetv2_small"
+
+
+def buffers(*lives: tuple[int, int, int]) -> list[SharedBuffer]:
+    """Buffers of (size, first step, last step), each written and read once."""
+    return [SharedBuffer(size, start, end, 2, users={start, end}) for size, start, end in lives]
+
+
+def test_steps_without_a_tensor_in_dram_leave_the_areas_to_tensors():
+    first, second = buffers((96, 1, 2), (96, 4, 5))
+    outside = SharedBuffer(32, 0, 1, 1, int(Segment.INPUTS), users={0, 1})
+    touched = [[outside], [outside, first], [first], [], [second], [second]]
+    found = best_packing([first, second], TINY, Chain(), Areas.of(64, touched), 160)
+    assert (found.offsets[id(first)], found.offsets[id(second)], found.moved) == (64, 0, 0)
+    always = best_packing([first, second], TINY, Chain(), Areas(64), 160)
+    assert set(always.offsets.values()) == {64}
+
+
+def test_who_finds_no_place_takes_the_areas_into_use():
+    """The large one passes them at steps 1 and 2, so another that lives then lies behind them."""
+    large, small = buffers((256, 1, 2), (32, 0, 2))
+    found = best_packing([large, small], TINY, Chain(), Areas.of(64, [[small], [small, large], [small, large]]), 160)
+    assert found.offsets == {id(small): 64} and found.moved == 2 * 256
+
+
+def test_a_better_packing_is_found_by_who_was_left_out():
+    """First fit by life and size keeps three small ones; the one that they keep out is read more often than they."""
+    small = buffers((48, 0, 1), (48, 0, 1), (48, 0, 1))
+    (large,) = buffers((128, 0, 3))
+    large.uses = 9
+    areas = Areas.of(0, [[*small, large]])
+    few, more = (best_packing([*small, large], TINY, Chain(), areas, 160, tries) for tries in (0, 20))
+    assert more.moved <= few.moved and id(large) in more.offsets
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    """A network on a machine whose LV2 does not hold all of its tensors."""
+    params = replace(TINY, lv2_bytes=64 * KIB)
+    return compile_with_report(workload(NAME), params, options=Options(lv2_limit=ALL_LV2), jobs=1)
+
+
+def test_what_does_not_fit_is_told_with_the_size_that_would_do(narrow):
+    spill = narrow.spill
+    assert spill is not None and spill.bytes > 0 and "do not fit into LV2" in str(spill)
+    assert spill.enough is not None and spill.enough > 64 * KIB
+    wide = replace(TINY, lv2_bytes=512 * KIB)
+    assert compile_with_report(workload(NAME), wide, options=Options(lv2_limit=ALL_LV2), jobs=1).spill is None
+
+
+def test_outputs_are_right_where_tensors_lie_in_areas_that_are_not_in_use(narrow):
+    feed = inputs(NAME)
+    with ModelBus(narrow.image.params) as bus, caesura.Device(bus) as device:
+        found, _ = device.load(narrow.image).run(feed)
+    for name, value in reference.run(narrow.graph, feed).items():
+        np.testing.assert_array_equal(found[name], value)
+    memory = narrow.plan.memory
+    area = memory.staging.base + narrow.image.params.engines * memory.staging.size
+    assert memory.staging.base == 0
+    assert any(one.segment == Segment.LV2 and one.size and one.offset < area for one in memory.buffers)
