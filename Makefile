@@ -24,7 +24,7 @@ $(error no tests for ROOM=$(NO_ROOM). The rooms are: $(ROOMS))
 endif
 
 # What is type-checked: folders with Python files in them, and the checks that tests make of programs.
-TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training examples/words benchmarks))))) tests/support/check tests/support/lockstep.py
+TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training examples/words benchmarks release))))) tests/support/check tests/support/lockstep.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint mypy format baseline clean

@@ -46,3 +46,4 @@ from .samples import Sample as Sample, load_samples as load_samples, random_samp
 from .scenario.runner import serve as serve
 from .scenario.served import Served as Served
 from .steps_on_cpu import ImageCpuStep as ImageCpuStep, cpu_steps as cpu_steps
+from .version import __version__ as __version__

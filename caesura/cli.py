@@ -6,7 +6,6 @@ Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or
 import contextlib
 import sys
 from collections.abc import Iterator
-from importlib.metadata import version
 from typing import Annotated, Any, cast
 
 import typer
@@ -15,6 +14,7 @@ from typer.core import TyperGroup
 from caesura.commands.admit import admit
 from caesura.commands.bench import bench
 from caesura.commands.compile import compile
+from caesura.commands.demo import demo
 from caesura.commands.export import disasm, export, verilog
 from caesura.commands.info import info
 from caesura.commands.kernels import kernels
@@ -25,6 +25,7 @@ from caesura.commands.run import run
 from caesura.commands.scenario import scenario
 from caesura.commands.serve import serve
 from caesura.commands.sweep import sweep
+from caesura.version import __version__
 from caesura.views import complain, say
 from compiler import OpenDimension, UnsupportedModel
 from sim import visible
@@ -67,7 +68,7 @@ app = typer.Typer(
 
 def _told_version(wanted: bool) -> None:
     if wanted:
-        say(f"caesura {version('caesura')}")
+        say(f"caesura {__version__}")
         raise typer.Exit
 
 
@@ -86,6 +87,8 @@ for command in (
     app.command()(command)
 
 
+# Options of the example itself pass through.
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(demo)
 app.add_typer(kernels, name="kernels")
 
 

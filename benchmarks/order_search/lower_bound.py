@@ -41,7 +41,7 @@ def exact_bound(graph: OrderGraph, chip: ChipModel, seconds: float = 10.0, worke
     except ImportError:
         raise NoSolverError(
             "the exact bound of an order search needs the constraint solver ortools: make setup, or "
-            "pip install 'caesura[dev]'"
+            "pip install 'caesura-npu[dev]'"
         ) from None
     model = _Model(cp_model, graph, chip)
     solver = cp_model.CpSolver()

@@ -122,7 +122,15 @@ def bench(
     _show_bench(result, as_json, as_csv, page)
 
 
+def _needs_checkout(command: str) -> None:
+    if not Path(__file__).parents[2].joinpath("pyproject.toml").is_file():
+        raise UsageError(
+            f"{command} needs a checkout of Caesura: it reads the sources and docs that figures are kept in"
+        )
+
+
 def _show_stale(as_json: bool) -> None:
+    _needs_checkout("caesura bench stale")
     stale = benchmarks("ledger.stale", "caesura bench stale")
     rows = stale.stale_rows()
     if as_json:
@@ -134,6 +142,7 @@ def _show_stale(as_json: bool) -> None:
 
 
 def _record(name: str, only: Sequence[str], budget: float) -> None:
+    _needs_checkout("caesura bench --record")
     result = benchmarks("ledger.record", "caesura bench --record").record(name, only, seconds=budget, told=say)
     benchmarks("ledger.pages", "caesura bench --record").main([])
     if result.left:

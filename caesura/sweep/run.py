@@ -32,7 +32,8 @@ from caesura.sweep.spec import Point, SweepError
 from sim import sources_digest
 from sim.host import all_tensors
 
-_SOURCES = ("caesura", "compiler", "hw", "sim", "sw")  #: all code that figures come from
+_SOURCES = ("compiler", "hw", "sim", "sw")  #: with caesura, all code that figures come from
+_CAESURA = Path(__file__).parents[2]  #: where caesura lies: a wheel has the others elsewhere
 
 ANSWER = "10s"  #: time in which a scheduler answers
 
@@ -98,7 +99,8 @@ def run_sweep(
     scheduler answers."""
     contents = {path: path.read_bytes() for path in {point.model for point in points} if path}
     digests = _Digests(contents)
-    keys = [key_of(point, digests.of(point), sources_digest(*_SOURCES)) for point in points]
+    sources = sources_digest(*_SOURCES) + sources_digest("caesura", root=_CAESURA)
+    keys = [key_of(point, digests.of(point), sources) for point in points]
     tasks = [
         (point, contents[point.model] if point.model else b"")
         for key, point in zip(keys, points, strict=True)

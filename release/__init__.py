@@ -1,0 +1,1 @@
+"""Makes what users install: a wheel with one importable name."""
