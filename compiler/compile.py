@@ -20,7 +20,7 @@ from compiler.plan.plan_error import PlanError
 from compiler.search.engine_count import EngineChoice, build_for_its_size
 from compiler.search.lv2_claim import Lv2Claim, claim_that_pays, with_claim
 from compiler.search.programs import Measure, MeasuredBuild, TimeLayers, Told, build_measured, build_timed
-from compiler.search.spill import Spill, spill_of
+from compiler.search.spill import SpilledTensors, spill_of
 from hw.contract.params import SocParams
 from hw.image import Image
 
@@ -43,7 +43,7 @@ class Compiled:
     choice: EngineChoice | None = None
 
     @property
-    def spill(self) -> Spill | None:
+    def spill(self) -> SpilledTensors | None:
         """Return what of the model does not fit into LV2, None if all does."""
         return spill_of(self.graph, self.plan)
 

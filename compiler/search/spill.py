@@ -17,7 +17,7 @@ _STEP = 4 * 1024  #: bytes to which the least LV2 is found
 
 
 @dataclass(frozen=True)
-class Spill:
+class SpilledTensors:
     """``tensors`` of ``bytes`` together lie in DRAM since LV2 is too small. With ``enough`` bytes of LV2 none would, in
     this order of layers; None: with none that a machine can have."""
 
@@ -31,7 +31,7 @@ class Spill:
         return f"{self.bytes:,} bytes of tensors do not fit into LV2 and pass through DRAM ({shown}): {mended}"
 
 
-def spill_of(graph: ir.Graph, plan: Plan) -> Spill | None:
+def spill_of(graph: ir.Graph, plan: Plan) -> SpilledTensors | None:
     """Return what ``plan``, which is complete, spills; None if nothing."""
     assert plan.memory is not None
     states = {name for op in graph.ops for name in (*op.places, *op.places.values())}
@@ -45,7 +45,9 @@ def spill_of(graph: ir.Graph, plan: Plan) -> Spill | None:
     names = tuple(one.tensors[0] for one in sorted(spilled, key=lambda one: -one.size))
     model = lowered(graph, plan)
     steps = given_steps(model, plan)
-    return Spill(names, sum(one.size for one in spilled), _enough(model.graph, steps, plan.params, plan.options))
+    return SpilledTensors(
+        names, sum(one.size for one in spilled), _enough(model.graph, steps, plan.params, plan.options)
+    )
 
 
 def _enough(graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options) -> int | None:
