@@ -37,6 +37,7 @@ from .exports import (
     State as State,
     user_errors as user_errors,
 )
+from .inference_session import InferenceSession as InferenceSession
 from .latency import latency_bound as latency_bound
 from .lengths.dynamic_model import dynamic as dynamic
 from .machines import machine as machine

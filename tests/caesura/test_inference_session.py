@@ -1,0 +1,61 @@
+"""``InferenceSession``: a script written for onnxruntime, with another import."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import caesura
+from examples.digits import MODEL, SAMPLES
+
+CLASSES = 10
+
+
+def accuracy(module, path: Path, images: np.ndarray, labels: np.ndarray, **machine: object) -> tuple[int, list]:
+    """Such a script: it asks the model what it takes, runs it image by image, and counts what is right."""
+    session = module.InferenceSession(str(path), providers=["CPUExecutionProvider"], **machine)
+    (given,), (made,) = session.get_inputs(), session.get_outputs()
+    assert given.type == "tensor(float)" and made.shape[-1] == CLASSES
+    scores = []
+    for image in images:
+        (found,) = session.run([made.name], {given.name: image.reshape(given.shape)})
+        scores.append(found)
+    everything = session.run(None, {given.name: images[-1].reshape(given.shape)})
+    np.testing.assert_array_equal(everything[0], scores[-1])
+    return sum(int(one.argmax()) == label for one, label in zip(scores, labels, strict=True)), scores
+
+
+def test_a_script_ports_by_its_import():
+    with np.load(SAMPLES) as held:
+        images, labels = held["input"][:6].astype(np.float32), held["label"][:6]
+    right, scores = accuracy(onnxruntime, MODEL, images, labels)
+    found, ours = accuracy(caesura, MODEL, images, labels, backend="model")
+    assert found == right >= 5
+    np.testing.assert_array_equal(np.concatenate(ours), np.concatenate(scores))
+
+
+def test_errors_are_value_errors_that_name_the_input():
+    with caesura.InferenceSession(MODEL, backend="model") as session:
+        (given,) = session.get_inputs()
+        image = np.zeros(given.shape, np.float32)
+        assert session.stats is None and session.get_providers() == ["CaesuraExecutionProvider"]
+        with pytest.raises(ValueError, match=f"input '{given.name}' is missing"):
+            session.run(None, {})
+        with pytest.raises(ValueError, match=r"shape \[1, 2\], expected"):
+            session.run(None, {given.name: np.zeros((1, 2), np.float32)})
+        with pytest.raises(ValueError, match="output 'scores' does not exist"):
+            session.run(["scores"], {given.name: image})
+        session.run(None, {given.name: image})
+        assert session.stats is not None and session.stats.cycles > 0
+
+
+def test_images_are_taken_as_they_are(tmp_path):
+    image = caesura.compile(MODEL)
+    image.save(tmp_path / "digits.cimg")
+    outputs = []
+    for source in (image, tmp_path / "digits.cimg"):
+        with caesura.InferenceSession(source, backend="model") as session:
+            (given,) = session.get_inputs()
+            outputs.append(session.run(None, {given.name: np.ones(given.shape, np.float32)})[0])
+    np.testing.assert_array_equal(*outputs)
