@@ -1,7 +1,6 @@
 """What ``caesura bench`` does: measures the figures of a benchmark and reports one row for each."""
 
 import importlib
-import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from benchmarks import BENCHES, USUAL_BACKENDS
 from benchmarks.figures import Row, select
 from benchmarks.lab import Lab
 from caesura import UsageError, resolve
+from caesura.version import __version__
 from caesura.views import ColumnTable, Progress, bench_table, line
 from hw.contract.params import SocParams
 from sim import BACKENDS, DEFAULT_BACKEND
@@ -38,7 +38,7 @@ class BenchReport:
             "bench": self.bench,
             "preset": self.preset,
             "backend": self.backend,
-            "version": _version(),
+            "version": __version__,
             "rows": [row.to_dict() for row in self.rows],
         }
 
@@ -112,10 +112,3 @@ def run_mutants(*, only: Sequence[str], progress_file: Path | None) -> BenchRepo
     with Progress() as progress:
         rows = run(only, progress_file=progress_file, told=progress.task)
     return BenchReport("trust", PARAMS.name, "mutants", rows)
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("caesura")
-    except importlib.metadata.PackageNotFoundError:  # run from a checkout that is not installed
-        return "not installed"
