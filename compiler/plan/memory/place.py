@@ -37,20 +37,38 @@ def place(
     division, placement = _placed(graph, sharing, params, options, divisions, staged=None)
     if placement.moved and parts and not (options.observe or options.placed):
         smaller = [made for part in parts for one in divisions if (made := one.with_staging(part, params))]
-        found = _placed(graph, sharing, params, options, smaller, staged=staged_tensors(steps))
-        division, placement = min((division, placement), found, key=lambda pair: pair[1].moved)
-        if thorough and found[0] is division:
-            low, high = division.least.staging_end, division.tensors_end
-            staged = staged_tensors(steps)
-            placement = place_buffers(graph, sharing, params, low, high, options.observe, staged, _TRIES)
+        found = _with_less(graph, sharing, steps, params, options, smaller, placement.moved, thorough=thorough)
+        if found is not None:
+            return found
     budget = division.extended(placement.sizes[Segment.LV2], lv2, params)
-    used = max(placement.sizes[Segment.LV2], budget.staging_end) + budget.windows * budget.parts
+    used = _used(budget, placement)
     if used > lv2:
         raise ir.CompileError(
             f"model {graph.name!r} needs {used} bytes of LV2 for its tiles and weights, {lv2} are allowed: choose a "
             "larger lv2_limit or a preset with a larger lv2_bytes"
         )
     return budget, placement
+
+
+def _with_less(
+    graph: ir.Graph, sharing: BufferSharing, steps: Sequence[ModelStep], params: SocParams, options: Options,
+    divisions: Sequence[Lv2Division], moved: int, *, thorough: bool,
+) -> tuple[Lv2Budget, TensorPlacement] | None:  # fmt: skip
+    """Return the budget of one of ``divisions`` and a placement in which less than ``moved`` passes from and to DRAM,
+    and staging areas are tensors' where nothing passes; None if there is none, or it does not fit."""
+    lv2, staged = options.lv2_bytes(params), staged_tensors(steps)
+    division, placement = _placed(graph, sharing, params, options, divisions, staged)
+    if placement.moved >= moved:
+        return None
+    if thorough:
+        low, high = division.least.staging_end, division.tensors_end
+        placement = place_buffers(graph, sharing, params, low, high, options.observe, staged, _TRIES)
+    budget = division.extended(placement.sizes[Segment.LV2], lv2, params)
+    return None if _used(budget, placement) > lv2 else (budget, placement)
+
+
+def _used(budget: Lv2Budget, placement: TensorPlacement) -> int:
+    return max(placement.sizes[Segment.LV2], budget.staging_end) + budget.windows * budget.parts
 
 
 def _placed(
