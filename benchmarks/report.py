@@ -11,8 +11,7 @@ from rich.console import Group
 from benchmarks import BENCHES, USUAL_BACKENDS
 from benchmarks.figures import Row, select
 from benchmarks.lab import Lab
-from caesura import UsageError, resolve
-from caesura.version import __version__
+from caesura import UsageError, __version__, resolve
 from caesura.views import ColumnTable, Progress, bench_table, line
 from hw.contract.params import SocParams
 from sim import BACKENDS, DEFAULT_BACKEND
