@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caesura.api import resolve
+from caesura.certificate.dump_room import check_dump_room
 from caesura.certificate.priority_search import searched
 from caesura.certificate.promise_checks import check_promises, images_by_stream
 from caesura.certificate.promised_streams import PromisedStreams, StreamTerms
@@ -81,7 +82,9 @@ def admit(
     progress = progress or Progress()
     images = ModelImages(progress, jobs, cache=cache).of(scenario, params, Path(folder or "."))
     progress.task("bounding programs")
-    terms = StreamTerms(scenario, params, images_by_stream(scenario, images))
+    by_stream = images_by_stream(scenario, images)
+    check_dump_room(params, by_stream.values())
+    terms = StreamTerms(scenario, params, by_stream)
     found = terms.streams()
     streams, told = _answered(scenario, found)
     if all(response.accepted for response in told):  # so that requests end sooner than by their deadlines

@@ -26,6 +26,7 @@ from .preempt.copies import (
 )
 from .preempt.halting import RECORD_ACCESSES as RECORD_ACCESSES, HaltRecord as HaltRecord
 from .preempt.staging import LV2_COPY as LV2_COPY, PRIVATE_COPY as PRIVATE_COPY, STAGE_BYTES as STAGE_BYTES
+from .preempt.suspended_tasks import room_for_dumps as room_for_dumps
 from .preempt.suspension import Suspension as Suspension
 from .queues.engine_queue import (
     EMPTY_ACCESSES as EMPTY_ACCESSES,

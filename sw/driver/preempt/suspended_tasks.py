@@ -120,6 +120,27 @@ def dump_reserve(params: SocParams, models: Sequence[LoadedModel], tasks: Suspen
     return total + (_SLACK + STAGE_BYTES * params.engines if total else 0)
 
 
+def room_for_dumps(params: SocParams, images: Sequence[Image]) -> int:
+    """Return how many bytes of DRAM, in one block, hold the copies of a suspended task of each of ``images`` and what
+    :func:`dump_reserve` sets aside for the next, in whatever order they come and go.
+
+    The lowest block that suits may leave gaps between copies: in all, up to the live bytes for each doubling from the
+    smallest copy to the largest (J. M. Robson, *Worst case fragmentation of first fit and best fit storage allocation
+    strategies*, The Computer Journal 20, 1977).
+    """
+    every = [_most_dumped(image) for image in images]
+    if not any(every):
+        return 0
+    live = sum(one + _SLACK for one in every if one)
+    doublings = 1 + (live // COPY_ALIGN).bit_length()
+    return live * doublings + live + STAGE_BYTES * params.engines
+
+
+def _most_dumped(image: Image) -> int:
+    spaces = (Space.LV2, *_PRIVATE)
+    return sum(_most_dirty(image, e, spaces) for e in {job.engine for job in image.meta.jobs})
+
+
 def _most_dirty(image: Image, engine: int, spaces: Sequence[Space]) -> int:
     """Return the most dirty bytes in ``spaces`` at any point of a job of ``engine``, or before one."""
     meta = image.meta

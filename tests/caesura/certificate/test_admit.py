@@ -6,10 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 import caesura
+from caesura.certificate.dump_room import check_dump_room
 from caesura.cli import app
 from caesura.scenario.file_table import ScenarioError
 from tests.caesura.certificate.scenario_file import scenario_file
-from tests.caesura.certificate.two_digits import scenario
+from tests.caesura.certificate.two_digits import DIGITS, scenario
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,19 @@ def test_priorities_are_searched_for():
     assert not caesura.admit(scenario(**given)).accepted
     found = caesura.admit(scenario(**given, certificate__priorities="search"))
     assert found.accepted and found.of("steady").stream.priority > found.of("urgent").stream.priority
+
+
+def test_dumps_have_room_in_dram_or_nothing_is_promised():
+    """What the refusal names is enough, and half of it is not."""
+    with pytest.raises(ScenarioError, match="dumps of all of them may need") as refused:
+        caesura.admit(scenario(machine__params={"dram_bytes": 512 * 1024}))
+    enough = int(str(refused.value).split("dram_bytes = ")[1].split()[0])
+    assert enough == 1024 * 1024
+    assert caesura.admit(scenario(machine__params={"dram_bytes": enough})).accepted
+    params = caesura.resolve("tiny").replace(dram_bytes=128 * 1024)
+    image = caesura.compile(DIGITS, params)
+    with pytest.raises(ScenarioError, match="the models do not fit in DRAM together"):
+        check_dump_room(params, [image] * 3)
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
