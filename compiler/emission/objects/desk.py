@@ -9,7 +9,7 @@ from compiler.emission.objects.question import Question
 from compiler.emission.objects.step_object import RefusedRegion, StepObject, step_jobs, step_object
 from compiler.emission.objects.workers import Workers, cpus
 from compiler.emission.preempt.points import PointLimits
-from compiler.ir import CompileError
+from compiler.ir import CompileError, Tensor
 from compiler.plan.layers.layer import ConvLayer, LoadLayer
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.budget import Lv2Budget
@@ -62,16 +62,9 @@ class Desk:
         contexts = [
             replace(around, number=number, starts=number == start, ends=number == last) for number in range(len(steps))
         ]
-        objects, refused = self._objects_of(steps, contexts, limits)
-        if limits and not refused and any(step.jobs is None for step in steps):
-            kept = limits.limited(sum(one.cycles for one in objects))
-            if kept.spacing != limits.spacing:
-                return self._objects_of(steps, contexts, kept)
-        return objects, refused
-
-    def _objects_of(
-        self, steps: Sequence[ModelStep], contexts: Sequence[KernelContext], limits: PointLimits | None
-    ) -> tuple[list[StepObject], list[ModelStep]]:
+        if limits:  # by an estimate: to choose points again would take as long as all else
+            about = sum(_cycles(step, placement.tensors, params) for step in steps if not step.on_host)
+            limits = limits.limited(int(params.engines * about))
         questions = {
             context.number: Question.of(step, context, limits)
             for step, context in zip(steps, contexts, strict=True)
@@ -106,10 +99,10 @@ class Desk:
                 answer = self._file(key, questions[key], kept)
                 if answer is not None:
                     self._store.used(answer)
-        cycles = {key: _cycles(question) for key, question in questions.items() if key not in self._objects}
-        if sum(cycles.values()) > _MANY_CYCLES:
+        effort = {key: _effort(question) for key, question in questions.items() if key not in self._objects}
+        if sum(effort.values()) > _MANY_CYCLES:
             self._workers.start()
-        missing = sorted(cycles, key=lambda key: -cycles[key])  # of equals in the order of the steps
+        missing = sorted(effort, key=lambda key: -effort[key])  # of equals in the order of the steps
         results = self._workers.map(step_object, [questions[key] for key in missing])
         for key, made in zip(missing, results, strict=True):
             if isinstance(made, Exception) and not isinstance(made, CompileError):
@@ -150,14 +143,18 @@ class Desk:
         return found
 
 
-def _cycles(question: Question) -> float:
+def _effort(question: Question) -> float:
     """About how long the device would compute: so much there is to compile, and what takes long should come first."""
-    step, params = question.step, question.context.params
-    made = question.context.placement.tensors
-    return (_REGION if step.places else 1) * sum(
-        made[member.output].size * member.weights[0].size / params.macs
+    step, context = question.step, question.context
+    return (_REGION if step.places else 1) * _cycles(step, context.placement.tensors, context.params)
+
+
+def _cycles(step: ModelStep, tensors: Mapping[str, Tensor], params: SocParams) -> float:
+    """About how many cycles the device would compute ``step`` with all of its engines."""
+    return sum(
+        tensors[member.output].size * member.weights[0].size / params.macs
         if isinstance(member, ConvLayer)
-        else made[member.output].size / params.vec_lanes
+        else tensors[member.output].size / params.vec_lanes
         for member in step.members
     )
 

@@ -58,7 +58,7 @@ class PointLimits:
         return max(_SHORTEST, self.interval // _LENGTHS)
 
     def limited(self, cycles: int) -> "PointLimits":
-        """Return the same, with points as far apart as leaves them few in a model whose jobs take ``cycles``."""
+        """Return the same, with points as far apart as leaves them few in a model whose jobs take about ``cycles``."""
         return replace(self, least=max(self.least, cycles // _FEW))
 
 
