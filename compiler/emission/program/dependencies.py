@@ -5,9 +5,11 @@ tasks of earlier operators that wrote a byte it reads or writes, or that read a 
 are told apart exactly, so that an operator may read the rows of a tensor that are there while others are being made.
 """
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +27,7 @@ Place = tuple[Space, int]  #: a memory, or a segment of one
 _EXACT = (Space.LV2, Space.DRAM)
 
 
-@dataclass(frozen=True)
-class TaskAccess:
+class TaskAccess(NamedTuple):
     """Bytes (rows of accumulators count as bytes) that a task reads or writes."""
 
     place: Place
@@ -34,9 +35,13 @@ class TaskAccess:
     write: bool
 
 
+_Accesses = list[list[list[TaskAccess]]]  #: of each task of each part
+
+
 @dataclass
 class _Log:
-    """For each byte from ``first`` on the latest task, by its number, of one unit of one operator that touched it."""
+    """For each byte, or several, from ``first`` on the latest task, by its number, of one unit of one operator that
+    touched it."""
 
     numbers: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     first: int = 0
@@ -56,8 +61,8 @@ class _Log:
         return int(self._view(box, low, high).max())
 
     def _view(self, box: Box, low: int, high: int) -> npt.NDArray[np.int32]:
-        """Return the numbers of ``box``, which reaches from ``low`` to ``high``. There is room for the bytes that were
-        asked for and as many again, and none for all of memory before them."""
+        """Return the numbers of ``box``, which reaches from ``low`` to ``high``. There is room for what was asked
+        for and as much again, and none for all of memory before it."""
         if not len(self.numbers):
             self.first = low
         end = self.first + len(self.numbers)
@@ -67,6 +72,8 @@ class _Log:
             grown = np.zeros((2 * most - least if high > end else most) - begin, np.int32)
             grown[self.first - begin : end - begin] = self.numbers
             self.numbers, self.first = grown, begin
+        if box.strides == (1,):
+            return self.numbers[low - self.first : high - self.first]
         return box._replace(offset=box.offset - self.first).view(self.numbers)
 
 
@@ -78,19 +85,74 @@ def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
     needs: Needs = {}
     logs: list[dict[tuple[Place, bool, Unit], _Log]] = []
     tasks: list[dict[Unit, list[Task]]] = []
-    for part in parts:
+    for part, touched in zip(parts, _in_grains(_accesses(parts, params)), strict=True):
         needs |= ring_dependencies(part.tasks)
         mine: dict[tuple[Place, bool, Unit], _Log] = defaultdict(_Log)
         by_unit: dict[Unit, list[Task]] = defaultdict(list)
-        for task in part.tasks:
+        for task, found in zip(part.tasks, touched, strict=True):
             by_unit[task.unit].append(task)
-            for access in accesses(task, part.constants, params):
+            for access in found:
                 for earlier, theirs in zip(logs, tasks, strict=True):
                     needs[task] |= set(_meeting(access, earlier, theirs))
-                mine[access.place, access.write, task.unit].note(access.box, len(by_unit[task.unit]))
+                if part is not parts[-1]:  # behind which nothing waits for it
+                    mine[access.place, access.write, task.unit].note(access.box, len(by_unit[task.unit]))
         logs.append(mine)
         tasks.append(by_unit)
     return needs
+
+
+def _accesses(parts: Sequence[JobProgram], params: SocParams) -> _Accesses:
+    return [
+        [
+            [access._replace(box=_merged(access.box)) for access in accesses(task, part.constants, params)]
+            for task in part.tasks
+        ]
+        for part in parts
+    ]
+
+
+def _merged(box: Box) -> Box:
+    """Return the same bytes in fewer loops, where one goes on where the next ends."""
+    if box.empty:
+        return box
+    counts, steps = list[int](), list[int]()
+    for count, step in zip(box.shape, box.strides, strict=True):
+        if counts and steps[-1] == count * step:
+            counts[-1], steps[-1] = counts[-1] * count, step
+        elif count > 1:
+            counts.append(count)
+            steps.append(step)
+    return Box(box.offset, tuple(counts), tuple(steps)) if counts else Box(box.offset, (1,), (1,))
+
+
+def _in_grains(parts: _Accesses) -> _Accesses:
+    """Return the same in units of as many bytes, in each memory, as all that is touched there consists of: logs have a
+    number for each unit."""
+    places: dict[Place, int] = {}
+    for access in (access for tasks in parts for task in tasks for access in task):
+        if places.get(access.place) != 1:
+            places[access.place] = math.gcd(places.get(access.place, 0), *_units(access.box))
+    return [
+        [[access._replace(box=_scaled(access.box, places[access.place])) for access in task] for task in tasks]
+        for tasks in parts
+    ]
+
+
+def _units(box: Box) -> Iterator[int]:
+    """Yield what the addresses of the runs of ``box`` are multiples of, and how long these are."""
+    yield box.offset
+    if 1 not in box.strides or box.empty:
+        yield 1
+    for count, step in zip(box.shape, box.strides, strict=True):
+        yield count if step == 1 else step
+
+
+def _scaled(box: Box, grain: int) -> Box:
+    loops = [
+        (count // grain, 1) if step == 1 else (count, step // grain)
+        for count, step in zip(box.shape, box.strides, strict=True)
+    ]
+    return Box(box.offset // grain, tuple(count for count, _ in loops), tuple(step for _, step in loops))
 
 
 def _meeting(
@@ -139,21 +201,26 @@ def accesses(task: Task, constants: Sequence[Task], params: SocParams) -> Iterat
 def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
     """Return whether no engine writes a byte of LV2 or DRAM that another touches, among jobs that run side by side."""
     logs: list[dict[tuple[Place, bool], _Log]] = []
-    for parts in engines:
+    touched = [
+        [
+            [one for one in access if one.place[0] in _EXACT and one.place[1] != Segment.WINDOWS]
+            for tasks in _accesses(parts, params)
+            for access in tasks
+        ]
+        for parts in engines
+    ]
+    for number, tasks in enumerate(_in_grains(touched)):
         mine: dict[tuple[Place, bool], _Log] = defaultdict(_Log)
-        for part in parts:
-            for task in part.tasks:
-                for access in accesses(task, part.constants, params):
-                    if access.place[0] not in _EXACT or access.place[1] == Segment.WINDOWS:
-                        continue
-                    for theirs in logs:
-                        if any(
-                            log.latest(access.box)
-                            for (place, wrote), log in theirs.items()
-                            if place == access.place and (wrote or access.write)
-                        ):
-                            return False
-                    mine[access.place, access.write].note(access.box, 1)
+        for access in (access for found in tasks for access in found):
+            for theirs in logs:
+                if any(
+                    log.latest(access.box)
+                    for (place, wrote), log in theirs.items()
+                    if place == access.place and (wrote or access.write)
+                ):
+                    return False
+            if number + 1 < len(engines):
+                mine[access.place, access.write].note(access.box, 1)
         logs.append(mine)
     return True
 
