@@ -1,3 +1,4 @@
+from . import c_library as c_library
 from .backends import (
     BACKENDS as BACKENDS,
     BACKENDS_HELP as BACKENDS_HELP,

@@ -1,47 +1,49 @@
-"""First-fit placement of buffers with lifetimes: two buffers may share bytes if they never live at the same time."""
+"""First-fit placement of buffers with lifetimes: two buffers may share bytes if they never live at the same time.
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+A search for a packing asks for thousands of these, so they are made in C (``first_fit.c``).
+"""
 
-BufferT = TypeVar("BufferT")
+import ctypes
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.c_library import c_library
+
+Integers = npt.NDArray[np.int64]
+
+NOWHERE = -1  #: the offset of a buffer without a place
+ENDLESS = 1 << 62  #: the limit of an address range that has none
 
 
-@dataclass(frozen=True)
-class PlacedBuffer(Generic[BufferT]):
-    """``buffer`` at ``offset``."""
+def first_fit(
+    order: Integers, sizes: Integers, bases: Integers, together: npt.NDArray[np.bool_], limit: int
+) -> Integers:  # fmt: skip
+    """Return the offset of each buffer: in ``order``, each gets the lowest address from its base on that is free over
+    its life, and :data:`NOWHERE` if it would end beyond ``limit``. Buffers that are not in ``order`` have none.
 
-    offset: int
-    size: int
-    buffer: BufferT
+    ``sizes``, of buffers, and ``bases`` are multiples of the alignment; ``together[a, b]``: they live at the same time.
+    """
+    count = len(sizes)
+    given = [np.ascontiguousarray(one, np.int64) for one in (order, sizes, bases)]
+    beside: npt.NDArray[np.uint8] = np.ascontiguousarray(together, np.uint8)
+    if beside.shape != (count, count) or len(bases) != count:
+        raise ValueError(f"{count} sizes, {len(bases)} bases and lives of {beside.shape}")
+    offsets, placed = np.full(count, NOWHERE), np.zeros(max(count, 1), np.int64)
+    numbers = [ctypes.c_int64(one) for one in (len(order), count, limit)]
+    pointers = [*(one.ctypes.data for one in given), beside.ctypes.data, offsets.ctypes.data, placed.ctypes.data]
+    _library().caesura_first_fit(*numbers, *map(ctypes.c_void_p, pointers))
+    return offsets
 
 
-class FirstFit(Generic[BufferT]):
-    """An address range of ``limit`` bytes (None: unlimited); every buffer is aligned to ``align``. ``apart``: whether
-    two buffers never live at the same time."""
+def aligned(sizes: Integers, word: int) -> Integers:
+    """Return sizes in whole words of ``word`` bytes."""
+    return -(-sizes // word) * word
 
-    def __init__(self, limit: int | None, align: int, apart: Callable[[BufferT, BufferT], bool], base: int = 0) -> None:
-        self.limit, self.align, self.base = limit, align, base
-        self.placed: list[PlacedBuffer[BufferT]] = []
-        self._apart = apart
 
-    def place(self, size: int, buffer: BufferT) -> int | None:
-        """Return the offset of ``size`` bytes for ``buffer``, at the lowest address free over its life; None if none
-        is."""
-        size = -(-size // self.align) * self.align
-        offset = self.base
-        for other in sorted(self.placed, key=lambda p: p.offset):
-            if other.offset + other.size <= offset or self._apart(other.buffer, buffer):
-                continue
-            if other.offset >= offset + size:
-                break
-            offset = other.offset + other.size
-        if self.limit is not None and offset + size > self.limit:
-            return None
-        self.placed.append(PlacedBuffer(offset, size, buffer))
-        return offset
-
-    @property
-    def extent(self) -> int:
-        """End of the highest buffer."""
-        return max((p.offset + p.size for p in self.placed), default=self.base)
+@cache
+def _library() -> Any:
+    return c_library(Path(__file__).with_suffix(".c"))

@@ -1,12 +1,14 @@
 """Which buffers of tensors lie in LV2, and where: several orders of first fit, and the staging areas beside them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from compiler.plan.memory.first_fit import FirstFit
+import numpy as np
+import numpy.typing as npt
+
+from compiler.plan.memory.first_fit import NOWHERE, Integers, aligned, first_fit
 from compiler.plan.memory.sharing import SharedBuffer
-from compiler.plan.regions.layer_order import LayerOrder, Lived
+from compiler.plan.regions.layer_order import LayerOrder
 from hw.contract.params import SocParams
 
 #: Orders in which buffers are offered LV2: what lives long and large either last or first.
@@ -19,25 +21,11 @@ _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
 
 @dataclass(frozen=True)
 class Areas:
-    """The staging areas, the first ``size`` bytes. They are in use always, or, if ``touched`` has by step the buffers
-    that pass them where they lie in DRAM, in steps one of whose buffers does."""
+    """The staging areas, the first ``size`` bytes. They are in use always, or, if ``touched`` has by step of a chain
+    the buffers that pass them where they lie in DRAM, in steps one of whose buffers does."""
 
     size: int
     touched: Sequence[Sequence[SharedBuffer]] | None = None
-    begun: frozenset[int] = field(default_factory=frozenset)  #: steps that use them wherever buffers without a place go
-
-    @classmethod
-    def of(cls, size: int, touched: Sequence[Sequence[SharedBuffer]]) -> "Areas":
-        """Return areas of steps that touch these buffers."""
-        outside = (number for number, held in enumerate(touched) if any(one.segment is not None for one in held))
-        return cls(size, touched, frozenset(outside))
-
-    def used(self, offsets: dict[int, int]) -> frozenset[int]:
-        """Return the steps in which they are in use if buffers have these ``offsets`` in LV2, and others none."""
-        known = enumerate(self.touched or ())
-        return self.begun | {
-            number for number, held in known if any(one.segment is None and id(one) not in offsets for one in held)
-        }
 
 
 @dataclass(frozen=True)
@@ -51,55 +39,67 @@ class Packing:
     padded: bool
 
 
-@dataclass(frozen=True)
-class _InUse:
-    """Staging areas while some steps run, the first and the last of which are ``users``."""
+class _Packer:
+    """Packs buffers that are ``waiting`` for a place into the ``high`` bytes of LV2, of words of ``word`` bytes. They
+    are known by their numbers."""
 
-    users: frozenset[int]
+    def __init__(
+        self, waiting: Sequence[SharedBuffer], word: int, order: LayerOrder, areas: Areas, high: int, *, padded: bool
+    ) -> None:
+        self._waiting, self._high, self._padded = waiting, high, padded
+        self.traffic = np.array([one.size * one.uses for one in waiting], np.int64)
+        self._sizes = aligned(np.array([one.size + one.padding * padded for one in waiting], np.int64), word)
+        self._together = order.together(waiting)
+        self._area = -(-areas.size // word) * word
+        self._always = areas.touched is None
+        touched = areas.touched or ()
+        numbers = {id(one): number for number, one in enumerate(waiting)}
+        #: By step: whether it uses the areas wherever these go, and which of these take it to them.
+        self._begun = np.array([any(one.segment is not None for one in held) for held in touched], np.bool_)
+        self._touched = np.zeros((len(touched), len(waiting)), np.bool_)
+        for step, held in enumerate(touched):
+            self._touched[step, [numbers[id(one)] for one in held if id(one) in numbers]] = True
+        lives = [(min(one.users), max(one.users)) for one in waiting] if not self._always else []
+        self._lives = np.array(lives, np.int64).reshape(-1, 2)
 
+    def pack(self, order: Sequence[int]) -> Packing:
+        """Return what first fit makes of this order."""
+        chosen, used = np.array(order, np.int64), self._begun
+        while True:
+            offsets = first_fit(chosen, self._sizes, self._bases(used), self._together, self._high)
+            outside = offsets == NOWHERE
+            found = used | self._touched[:, outside].any(axis=1)
+            if (found == used).all():
+                break
+            used = found
+        low = self._area if self._always or used.any() else 0
+        extent = max(low, int((offsets + self._sizes)[~outside].max(initial=0)))
+        places = {id(one): int(at) for one, at in zip(self._waiting, offsets, strict=True) if at != NOWHERE}
+        return Packing(places, int(self.traffic[outside].sum()), extent, self._padded)
 
-def _pack(
-    waiting: Sequence[SharedBuffer], params: SocParams, order: LayerOrder, areas: Areas, high: int, padded: bool
-) -> Packing:  # fmt: skip
-    used = areas.begun
-    while True:
-        lv2 = FirstFit[Lived](high, params.lv1_word, order.apart, 0 if areas.touched is not None else areas.size)
-        for run in _runs(used):
-            lv2.place(areas.size, _InUse(run))
-        offsets, moved = dict[int, int](), 0
-        for buffer in waiting:
-            offset = lv2.place(buffer.size + buffer.padding * padded, buffer)
-            if offset is None:
-                moved += buffer.size * buffer.uses
-            else:
-                offsets[id(buffer)] = offset
-        found = areas.used(offsets)
-        if found <= used:
-            return Packing(offsets, moved, lv2.extent, padded)
-        used |= found
-
-
-def _runs(steps: frozenset[int]) -> Iterator[frozenset[int]]:
-    """Yield the first and the last of steps that follow each other."""
-    for first in sorted(step for step in steps if step - 1 not in steps):
-        last = next(step for step in count(first) if step + 1 not in steps)
-        yield frozenset({first, last})
+    def _bases(self, used: npt.NDArray[np.bool_]) -> Integers:
+        """Return where each may lie at the lowest if the steps ``used`` use the areas."""
+        if self._always:
+            return np.full(len(self._sizes), self._area)
+        before = np.concatenate([[0], np.cumsum(used)])
+        return np.where(before[self._lives[:, 1] + 1] > before[self._lives[:, 0]], self._area, 0)
 
 
 def _improved(
-    found: Packing, order: list[SharedBuffer], tries: int, pack: Callable[[list[SharedBuffer]], Packing]
-) -> Packing:  # fmt: skip
+    found: Packing, order: list[int], tries: int, packer: _Packer, waiting: Sequence[SharedBuffer]
+) -> Packing:
     """Return a packing with less traffic, as far as it helps to offer LV2 to a buffer without a place before all
     others, largest traffic first."""
     at = 0
     while tries and found.moved:
         outside = sorted(
-            (one for one in order if id(one) not in found.offsets), key=lambda one: (-one.size * one.uses, one.start)
+            (one for one in order if id(waiting[one]) not in found.offsets),
+            key=lambda one: (-packer.traffic[one], waiting[one].start),
         )
         if at >= len(outside):
             break
-        other = [outside[at], *(one for one in order if one is not outside[at])]
-        packed, tries = pack(other), tries - 1
+        other = [outside[at], *(one for one in order if one != outside[at])]
+        packed, tries = packer.pack(other), tries - 1
         if packed.moved < found.moved:
             found, order, at = packed, other, 0
         else:
@@ -114,10 +114,11 @@ def best_packing(
     goes if it costs any."""
 
     def best(padded: bool) -> Packing:
-        orders = [sorted(waiting, key=key) for key in _ORDERS]
-        packed = [_pack(one, params, order, areas, high, padded) for one in orders]
+        packer = _Packer(waiting, params.lv1_word, order, areas, high, padded=padded)
+        orders = [sorted(range(len(waiting)), key=lambda one: key(waiting[one])) for key in _ORDERS]
+        packed = [packer.pack(one) for one in orders]
         found, first = min(zip(packed, orders, strict=True), key=lambda pair: (pair[0].moved, pair[0].extent))
-        return _improved(found, first, tries, lambda one: _pack(one, params, order, areas, high, padded))
+        return _improved(found, first, tries, packer, waiting)
 
     spread = best(True)
     if not any(buffer.padding for buffer in waiting):

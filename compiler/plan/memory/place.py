@@ -9,7 +9,7 @@ from compiler import ir
 from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.memory.budget import Lv2Budget, Lv2Division, divide
-from compiler.plan.memory.first_fit import FirstFit
+from compiler.plan.memory.first_fit import ENDLESS, aligned, first_fit
 from compiler.plan.memory.packing import Areas, best_packing
 from compiler.plan.memory.sharing import BufferSharing, SharedBuffer
 from compiler.plan.memory.staging import staged_tensors
@@ -112,10 +112,11 @@ def place_buffers(
     if staged is not None:
         placed = {id(buffer) for buffer in unique}
         homes = [[sharing.home(name) for name in names] for names in staged]
-        areas = Areas.of(low, [[one for one in held if id(one) in placed] for held in homes])
+        areas = Areas(low, [[one for one in held if id(one) in placed] for held in homes])
     best = best_packing(waiting, params, sharing.order, areas, high, tries)
     states = sum(_aligned(buffer.size) for buffer in unique if buffer.segment == Segment.SCRATCH)
-    scratch = FirstFit(None, DRAM_ALIGN, sharing.order.apart, states)
+    spilled = [] if observe else [buffer for buffer in waiting if id(buffer) not in best.offsets]
+    scratch, extent = _in_dram(spilled, sharing, states)
     places: dict[int, tuple[int, int | None]] = {}  # segment and offset by identity of the buffer
     for buffer in waiting:
         if id(buffer) in best.offsets:
@@ -123,7 +124,7 @@ def place_buffers(
         elif observe:
             places[id(buffer)] = (Segment.SHARED, None)
         else:
-            places[id(buffer)] = (Segment.SCRATCH, scratch.place(buffer.size, buffer) or 0)
+            places[id(buffer)] = (Segment.SCRATCH, scratch[id(buffer)])
     sizes: dict[int, int] = {Segment.INPUTS: 0, Segment.OUTPUTS: 0, Segment.SCRATCH: 0, Segment.SHARED: 0}
     for buffer in unique:
         segment = places[id(buffer)][0] if id(buffer) in places else buffer.segment
@@ -140,11 +141,20 @@ def place_buffers(
     }  # fmt: skip
     by_tensor = {name: made[id(buffer)] for name, buffer in sharing.buffers.items()}
     exports = _exports(graph, sharing, by_tensor, sizes) if observe else {}
-    sizes |= {Segment.SCRATCH: scratch.extent, Segment.LV2: best.extent}
+    sizes |= {Segment.SCRATCH: extent, Segment.LV2: best.extent}
     return TensorPlacement(
         graph.tensors, by_tensor, sharing.inside, sizes, best.moved, constants, exports, sharing.order,
         sharing.parameters,
     )  # fmt: skip
+
+
+def _in_dram(buffers: Sequence[SharedBuffer], sharing: BufferSharing, base: int) -> tuple[dict[int, int], int]:
+    """Return the offsets of ``buffers`` from ``base`` on, by their identity, and the end of all."""
+    sizes = aligned(np.array([one.size for one in buffers], np.int64), DRAM_ALIGN)
+    bases, together = np.full(len(buffers), base), sharing.order.together(buffers)
+    offsets = first_fit(np.arange(len(buffers)), sizes, bases, together, ENDLESS)
+    places = {id(one): int(at) for one, at in zip(buffers, offsets, strict=True)}
+    return places, max(base, int((offsets + sizes).max(initial=0)))
 
 
 def buffer_at(

@@ -33,6 +33,10 @@ class LayerOrder(ABC):
         other begins."""
 
     @abstractmethod
+    def together(self, buffers: Sequence[Lived]) -> npt.NDArray[np.bool_]:
+        """Return for each two buffers whether they may live at the same time: the opposite of :meth:`apart`."""
+
+    @abstractmethod
     def alive(self, buffer: Lived, layer: int) -> bool:
         """Return whether ``buffer`` may hold data while ``layer`` runs."""
 
@@ -50,6 +54,11 @@ class Chain(LayerOrder):
 
     def apart(self, a: Lived, b: Lived) -> bool:
         return max(a.users) < min(b.users) or max(b.users) < min(a.users)
+
+    def together(self, buffers: Sequence[Lived]) -> npt.NDArray[np.bool_]:
+        first = np.array([min(one.users) for one in buffers], np.int64)
+        last = np.array([max(one.users) for one in buffers], np.int64)
+        return (first[:, None] <= last) & (first <= last[:, None])
 
     def alive(self, buffer: Lived, layer: int) -> bool:
         return min(buffer.users) <= layer <= max(buffer.users)
@@ -82,6 +91,15 @@ class Edges(LayerOrder):
 
     def apart(self, a: Lived, b: Lived) -> bool:
         return self._all_before(a.users, b.users) or self._all_before(b.users, a.users)
+
+    def together(self, buffers: Sequence[Lived]) -> npt.NDArray[np.bool_]:
+        uses = np.zeros((len(buffers), len(self.before)), np.float32)
+        for number, one in enumerate(buffers):
+            uses[number, sorted(one.users)] = 1
+        late = (
+            uses @ (~self.before).astype(np.float32) @ uses.T > 0
+        )  # some user of one does not end before one of other
+        return late & late.T
 
     def alive(self, buffer: Lived, layer: int) -> bool:
         return not (self._all_before(buffer.users, {layer}) or self._all_before({layer}, buffer.users))

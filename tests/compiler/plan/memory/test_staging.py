@@ -27,7 +27,7 @@ def test_steps_without_a_tensor_in_dram_leave_the_areas_to_tensors():
     first, second = buffers((96, 1, 2), (96, 4, 5))
     outside = SharedBuffer(32, 0, 1, 1, int(Segment.INPUTS), users={0, 1})
     touched = [[outside], [outside, first], [first], [], [second], [second]]
-    found = best_packing([first, second], TINY, Chain(), Areas.of(64, touched), 160)
+    found = best_packing([first, second], TINY, Chain(), Areas(64, touched), 160)
     assert (found.offsets[id(first)], found.offsets[id(second)], found.moved) == (64, 0, 0)
     always = best_packing([first, second], TINY, Chain(), Areas(64), 160)
     assert set(always.offsets.values()) == {64}
@@ -36,7 +36,7 @@ def test_steps_without_a_tensor_in_dram_leave_the_areas_to_tensors():
 def test_who_finds_no_place_takes_the_areas_into_use():
     """The large one passes them at steps 1 and 2, so another that lives then lies behind them."""
     large, small = buffers((256, 1, 2), (32, 0, 2))
-    found = best_packing([large, small], TINY, Chain(), Areas.of(64, [[small], [small, large], [small, large]]), 160)
+    found = best_packing([large, small], TINY, Chain(), Areas(64, [[small], [small, large], [small, large]]), 160)
     assert found.offsets == {id(small): 64} and found.moved == 2 * 256
 
 
@@ -45,7 +45,7 @@ def test_a_better_packing_is_found_by_who_was_left_out():
     small, (often, largest) = buffers((48, 0, 1), (48, 0, 1), (48, 0, 1)), buffers((64, 0, 9), (112, 0, 9))
     often.uses = 20
     waiting = [*small, often, largest]
-    few, more = (best_packing(waiting, TINY, Chain(), Areas.of(0, [waiting]), 160, tries) for tries in (0, 20))
+    few, more = (best_packing(waiting, TINY, Chain(), Areas(0, [waiting, *[[]] * 9]), 160, tries) for tries in (0, 20))
     assert id(often) not in few.offsets and id(often) in more.offsets and more.moved < few.moved
 
 

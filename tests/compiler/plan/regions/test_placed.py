@@ -1,5 +1,7 @@
 """Placed models: layers of one network on any engines, in any order that their edges allow."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,9 @@ def test_the_order_of_two_branches():
     assert edges.first(first, 1) and edges.last(first, 3) and not edges.last(buffer(0, 1, 2), 2)
     assert not edges.apart(first, buffer(4, 5)) and chain.apart(buffer(1, 2), buffer(4, 5))
     assert edges.apart(buffer(0, 1), buffer(3, 5)) and not edges.apart(buffer(0, 1, 2), buffer(3, 5))
+    buffers = [buffer(*users) for count in (1, 2, 3) for users in combinations(range(6), count)]
+    for order in (edges, chain):  # of many at once, the same
+        assert order.together(buffers).tolist() == [[not order.apart(a, b) for b in buffers] for a in buffers]
 
 
 def test_branches_are_queued_in_turn():
