@@ -14,7 +14,7 @@ FLOORS = {
     "hw": set(),
     "sim": {"hw.*"},
     "sw": {"hw.*", "sim", "sim.host"},
-    "compiler": {"hw.*", "sim", "sim.cost", "sim.functional", "sim.host"},
+    "compiler": {"hw.*", "sim", "sim.c_library", "sim.cost", "sim.functional", "sim.host"},
     "caesura": {"compiler.*", "hw.*", "sim.*", "sw.*"},
     "benchmarks": {"caesura.*", "compiler.*", "examples.*", "hw.*", "sim.*", "sw.*"},
 }
