@@ -20,8 +20,8 @@ chart check choice choose client closed code collector column combinational comb
 component const constant contained content context contract control copy cost cut cycle cycles data datapath decode
 defer demo dependencies design died dimension disagreement division docgen duplicate dynamic earliest edge element
 emission emit end error estimate exact excerpt expand export expressions failed family feed fetch field file fill finish
-first fit flag flat float flop flow fold foreign form format found frontend function functional gather geometry greedy
-handle heap held importer index inference info inner instance interconnect interfaces interleave interrupt joined
+first fit flag flat float flop flow fold foreign form format found frontend function functional gather geometry grain
+greedy handle heap held importer index inference info inner instance interconnect interfaces interleave interrupt joined
 latency layout length library limits link lite log lookup loop lower made mask matrix measure measurements memory
 metrics mismatch missed mode move multiplied multipliers narrow native need neighbours nest netlist next no normalise
 not now number object of on open options origin other out output ownership pad parameter partition past pending periodic

@@ -5,7 +5,6 @@ tasks of earlier operators that wrote a byte it reads or writes, or that read a 
 are told apart exactly, so that an operator may read the rows of a tensor that are there while others are being made.
 """
 
-import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.emission.program.extents import read_box, source, written, written_box
+from compiler.emission.program.grains import grain_of, in_grains, merged
 from compiler.emission.program.job import JobProgram
 from compiler.emission.program.task import Task
 from compiler.plan.memory.tensor_view import PixelBox, TensorView
@@ -40,8 +40,7 @@ _Accesses = list[list[list[TaskAccess]]]  #: of each task of each part
 
 @dataclass
 class _Log:
-    """For each byte, or several, from ``first`` on the latest task, by its number, of one unit of one operator that
-    touched it."""
+    """For each grain from ``first`` on the latest task, by its number, of one unit of one operator that touched it."""
 
     numbers: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     first: int = 0
@@ -54,7 +53,7 @@ class _Log:
         self._view(box, low, high)[...] = number
 
     def latest(self, box: Box) -> int:
-        """Return the highest number among the bytes of ``box``; 0 if none was touched."""
+        """Return the highest number among the grains of ``box``; 0 if none was touched."""
         low, high = box.bounds()
         if low >= self.high or high <= self.low:
             return 0
@@ -104,55 +103,24 @@ def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
 def _accesses(parts: Sequence[JobProgram], params: SocParams) -> _Accesses:
     return [
         [
-            [access._replace(box=_merged(access.box)) for access in accesses(task, part.constants, params)]
+            [access._replace(box=merged(access.box)) for access in accesses(task, part.constants, params)]
             for task in part.tasks
         ]
         for part in parts
     ]
 
 
-def _merged(box: Box) -> Box:
-    """Return the same bytes in fewer loops, where one goes on where the next ends."""
-    if box.empty:
-        return box
-    counts, steps = list[int](), list[int]()
-    for count, step in zip(box.shape, box.strides, strict=True):
-        if counts and steps[-1] == count * step:
-            counts[-1], steps[-1] = counts[-1] * count, step
-        elif count > 1:
-            counts.append(count)
-            steps.append(step)
-    return Box(box.offset, tuple(counts), tuple(steps)) if counts else Box(box.offset, (1,), (1,))
-
-
 def _in_grains(parts: _Accesses) -> _Accesses:
-    """Return the same in units of as many bytes, in each memory, as all that is touched there consists of: logs have a
-    number for each unit."""
-    places: dict[Place, int] = {}
+    """Return the same with as large grains for bytes, in each memory, as all that is touched there consists of: logs
+    have a number for each."""
+    touched: dict[Place, list[Box]] = defaultdict(list)
     for access in (access for tasks in parts for task in tasks for access in task):
-        if places.get(access.place) != 1:
-            places[access.place] = math.gcd(places.get(access.place, 0), *_units(access.box))
+        touched[access.place].append(access.box)
+    grains = {place: grain_of(boxes) for place, boxes in touched.items()}
     return [
-        [[access._replace(box=_scaled(access.box, places[access.place])) for access in task] for task in tasks]
+        [[access._replace(box=in_grains(access.box, grains[access.place])) for access in task] for task in tasks]
         for tasks in parts
     ]
-
-
-def _units(box: Box) -> Iterator[int]:
-    """Yield what the addresses of the runs of ``box`` are multiples of, and how long these are."""
-    yield box.offset
-    if 1 not in box.strides or box.empty:
-        yield 1
-    for count, step in zip(box.shape, box.strides, strict=True):
-        yield count if step == 1 else step
-
-
-def _scaled(box: Box, grain: int) -> Box:
-    loops = [
-        (count // grain, 1) if step == 1 else (count, step // grain)
-        for count, step in zip(box.shape, box.strides, strict=True)
-    ]
-    return Box(box.offset // grain, tuple(count for count, _ in loops), tuple(step for _, step in loops))
 
 
 def _meeting(
