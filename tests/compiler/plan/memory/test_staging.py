@@ -14,6 +14,7 @@ from compiler.plan.regions.layer_order import Chain
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, preset
 from sim.model import ModelBus
+from tests.support.networks import network
 
 TINY, NAME = preset("tiny"), "mobilenetv2_small"
 
@@ -74,3 +75,18 @@ def test_outputs_are_right_where_tensors_lie_in_areas_that_are_not_in_use(narrow
     area = memory.staging.base + narrow.image.params.engines * memory.staging.size
     assert memory.staging.base == 0
     assert any(one.segment == Segment.LV2 and one.size and one.offset < area for one in memory.buffers)
+
+
+def test_areas_that_lv2_does_not_hold_are_made_smaller():
+    """They must not lie where tensors do: those of 256 bytes leave no room, so all of them pass through DRAM."""
+    small = buffers((32, 0, 1), (32, 1, 2))
+    outside = SharedBuffer(32, 0, 2, 1, int(Segment.INPUTS), users={0, 2})
+    found = best_packing(small, TINY, Chain(), Areas(256, [[outside, small[0]], small, [outside, small[1]]]), 160)
+    assert found.offsets == {} and found.moved == 4 * 32
+
+
+def test_a_network_fits_where_its_largest_areas_do_not():
+    """Of 96 KiB the areas of the largest tiles would take more than all, for two engines."""
+    name, params = "kws_dscnn_int8", preset("base")
+    made = compile_with_report(network(name), params, options=Options(engines=2, lv2_limit=96 * KIB), jobs=1)
+    assert made.spill is None and made.image.meta.lv2_bytes <= 96 * KIB
