@@ -33,6 +33,7 @@ POLICIES = (
 BASELINES = ("idle_time_tolerant", "round_robin", "fcfs")  #: shown beside ``idle_time`` in every row on pairs
 ON_BASE = {"measured_on": f"{DEFAULT_BACKEND}, base"}
 REQUESTS = 4  #: of each of a pair: two at a time, in a closed loop
+BALANCE = 0.95  #: of the longer of memory access and compute of a balanced pair, what the other takes at least
 SHORT = 8  #: layers of each of a pair that is not balanced
 
 
@@ -73,6 +74,11 @@ class _Run(NamedTuple):
         return max(self.demand)
 
     @property
+    def balanced(self) -> bool:
+        """Return whether memory access and compute of the two together take about equally long."""
+        return min(self.demand) >= BALANCE * max(self.demand)
+
+    @property
     def latency(self) -> int:
         """Return the cycles that all requests take one after the other, each by itself."""
         return sum(self.alone[run.model].latency for run in self.outcome.layers if run.layer == 0)
@@ -87,11 +93,15 @@ def _pair(names: tuple[str, str], layers: tuple[int, int], policy: str) -> _Run:
 
 
 def _balanced(policy: str) -> dict[str, _Run]:
-    """Return all balanced pairs under a policy, by name and number of layers."""
-    return {
+    """Return all balanced pairs under a policy, by name and number of layers. Raises ``LookupError`` if one is not."""
+    runs = {
         f"{' x '.join(names)}, {' + '.join(map(str, layers))} layers": _pair(names, layers, policy)
         for names, layers in rtl_pairs.BALANCED.items()
     }
+    for name, run in runs.items():
+        if not run.balanced:
+            raise LookupError(f"{name} is no balanced pair: memory access and compute take {run.demand} cycles")
+    return runs
 
 
 def _mean(values: Mapping[str, float], runs: Mapping[str, _Run], detail: Mapping[str, object]) -> Measured:

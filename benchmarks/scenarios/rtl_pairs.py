@@ -43,10 +43,10 @@ MEMORY_HEAVY = {"dense512": (720 << 10, _dense(512)), "dense384": (720 << 10, _d
 #: Each of one with each of the other, and layers of each in a network of usual depth: so many that compute and memory
 #: access of the two together take about equally long.
 BALANCED = {
-    ("conv64", "dense512"): (25, 23),
-    ("conv64", "dense384"): (18, 30),
-    ("conv48", "dense512"): (28, 20),
-    ("conv48", "dense384"): (21, 27),
+    ("conv64", "dense512"): (23, 25),
+    ("conv64", "dense384"): (16, 32),
+    ("conv48", "dense512"): (32, 16),
+    ("conv48", "dense384"): (25, 23),
 }
 
 
