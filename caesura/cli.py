@@ -16,6 +16,7 @@ from caesura.commands.bench import bench
 from caesura.commands.compile import compile
 from caesura.commands.demo import demo
 from caesura.commands.export import disasm, export, verilog
+from caesura.commands.fpga import fpga
 from caesura.commands.info import info
 from caesura.commands.kernels import kernels
 from caesura.commands.profile import profile
@@ -82,7 +83,7 @@ def options(
 
 
 for command in (
-    quantise, run, compile, info, disasm, sweep, export, verilog, profile, retime, bench, scenario, serve, admit,
+    quantise, run, compile, info, disasm, sweep, export, verilog, fpga, profile, retime, bench, scenario, serve, admit,
 ):  # fmt: skip
     app.command()(command)
 

@@ -37,13 +37,16 @@ class _SparseModuleEmitter(rtlil.ModuleEmitter):
             super().emit_memory(cell_idx, short)
 
 
-def to_rtlil(component: wiring.Component, *, name: str, clock: Signal | None = None, separator: str = "__") -> str:
+def to_rtlil(
+    component: wiring.Component, *, name: str, clock: Signal | None = None, separator: str = "__", sources: bool = False
+) -> str:
     """Return the RTLIL of ``component`` with its members as ports (``a__b`` for member ``b`` of interface ``a``).
 
     ``clock`` becomes the input ``clk``, for a component that defines its own domain; otherwise ``clk`` and ``rst``
     are added. The component must not have been elaborated before.
 
-    The text depends on the design alone: no source locations, the same in every process. Memory rows beyond the
+    The text depends on the design alone, the same in every process; with ``sources`` it says which lines of the source
+    each part comes from, by the files' paths. Memory rows beyond the
     last initial value that is not zero are left undefined; CXXRTL makes them zero.
     """
     ports: dict = {}
@@ -54,7 +57,7 @@ def to_rtlil(component: wiring.Component, *, name: str, clock: Signal | None = N
         ports[separator.join(map(str, path))] = (Value.cast(value), direction)
     netlist = ir.build_netlist(Fragment.get(component, None), ports=ports, name=name)
     empty = rtlil.EmptyModuleChecker(netlist)
-    design = rtlil.Design(emit_src=False)
+    design = rtlil.Design(emit_src=sources)
     names = ir._ast.SignalDict()
     for index, module in enumerate(netlist.modules):
         if empty.is_empty(index):

@@ -19,12 +19,19 @@ DURATIONS = "durations.json"  #: in the cache folder: seconds and size of the la
 
 class Stages:
     """Shows the stages of a build on standard error: live on a terminal; otherwise a line at the start of each stage
-    and then one every ``INTERVAL`` seconds. ``quiet`` shows nothing at all.
+    and then one every ``INTERVAL`` seconds. ``quiet`` shows nothing at all. Each line begins with ``subject``, what is
+    built; the ``announcement`` comes ahead of the first.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        subject: str = "simulator",
+        announcement: str = "compiling the simulator for this design (once; the result is cached)",
+    ) -> None:
         self._console = Console(file=sys.stderr, highlight=False, markup=False, soft_wrap=True)
-        self._quiet = quiet
+        self._quiet, self._subject, self._announcement = quiet, subject, announcement
         self._announced = False
 
     @contextmanager
@@ -49,7 +56,7 @@ class Stages:
 
     def _announce(self) -> None:
         if not self._announced and not self._quiet:
-            self._console.print("compiling the simulator for this design (once; the result is cached)")
+            self._console.print(self._announcement)
         self._announced = True
 
     @contextmanager
@@ -57,14 +64,14 @@ class Stages:
         started = time.monotonic()
 
         def line() -> str:
-            return f"simulator: {name}, {time.monotonic() - started:.0f} s {expected}".rstrip()
+            return f"{self._subject}: {name}, {time.monotonic() - started:.0f} s {expected}".rstrip()
 
         if self._quiet:
             yield
         elif self._console.is_terminal:
             with self._console.status(_Live(line)):
                 yield
-            self._console.print(f"simulator: {name}, {time.monotonic() - started:.1f} s")
+            self._console.print(f"{self._subject}: {name}, {time.monotonic() - started:.1f} s")
         else:
             over = threading.Event()
 

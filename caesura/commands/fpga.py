@@ -1,0 +1,71 @@
+"""Defines ``caesura fpga``, which takes the accelerator or one of its blocks to an FPGA."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+
+from caesura import api
+from caesura.commands.options import Json, ParamsFile, Preset, Set
+from caesura.machines import machine
+from caesura.views import json_text, say, tell, write
+
+#: Where nothing is asked for: a machine goes to a board that could hold it, a block to the smallest part.
+_BOARD, _PART = "ecp5-evn", "lfe5um5g-25f"
+
+
+def fpga(
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
+    board: Annotated[
+        str | None, typer.Option("--board", help=f"a board or a part, see docs/fpga.md (default: {_BOARD})")
+    ] = None,
+    block: Annotated[
+        str | None, typer.Option("--block", help=f"one block alone, see docs/fpga.md (default part: {_PART})")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="place and route with seeds 1 to N")] = 1,
+    target: Annotated[float, typer.Option("--target", min=1, max=1000, help="clock to aim at, in MHz")] = 100.0,
+    area: Annotated[bool, typer.Option("--area", help="synthesis alone, and its cells by module")] = False,
+    depth: Annotated[int, typer.Option("--depth", min=0, max=8, help="levels of modules that --area tells")] = 3,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="folder for design.bit and manifest.json")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Synthesise, place and route for an ECP5: clock, area, worst paths by source line, bitstream."""
+    hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
+    if output is not None and area:
+        raise api.UsageError("--area ends with synthesis, so there is no bitstream for --output")
+    from caesura.fpga import boards, flow, manifest, netlist, tables, tools  # loads Amaranth
+    from caesura.fpga.area import by_module
+    from caesura.fpga.synthesis import top_of
+    from sim.toolchain import Stages
+
+    tools.require("synthesis", *(() if area else ("place and route",)))
+    part = boards.part(board or (_PART if block else _BOARD))
+    stages = Stages(subject="fpga", announcement="from RTL to the part; each stage is kept once it is done")
+    with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
+        design = netlist.netlist(hardware, block)
+    chosen = range(1, seeds + 1)
+    about = manifest.manifest(design, hardware, part, target, () if area else chosen, block)
+    work = flow.Flow(part, target, stages)
+    if area:
+        rows = by_module(top_of(work.mapped(design)), design.modules, depth)
+        if as_json:
+            write(json_text({"manifest": about, "area": rows}))
+        else:
+            tell(tables.area_table(rows).rich())
+        return
+    result, bits = work.run(design, chosen)
+    if output is not None:
+        flow.write_files(output, about, bits)
+    if as_json:
+        write(json_text({"manifest": about, **result}))
+        return
+    say(f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {target:g} MHz")
+    shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
+    tell(Group(*(table.rich() for table in shown)))
+    if output is not None:
+        say(f"{output / 'design.bit'}: {len(bits):,} bytes")

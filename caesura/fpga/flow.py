@@ -1,0 +1,100 @@
+"""Runs the stages one after the other, those that are kept already left out, and gathers the result."""
+
+import inspect
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from caesura.fpga import paths, routing, synthesis, tools
+from caesura.fpga.bitstream import pack
+from caesura.fpga.boards import Part
+from caesura.fpga.kept import KeptStages, key_of
+from caesura.fpga.netlist import Netlist
+from sim.toolchain import Stages
+
+#: Expected seconds per byte where this machine has not done it before: of RTLIL for synthesis, of the mapped netlist.
+_SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 3e-6
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz."""
+
+    part: Part
+    target: float
+    stages: Stages
+
+    def mapped(self, netlist: Netlist) -> bytes:
+        """Return the netlist in cells of the part. Raises :class:`sim.toolchain.BuildError`."""
+        kept = KeptStages()
+        key = key_of("mapped", netlist.text, synthesis.COMMANDS, tools.version("synthesis"))
+        raw = kept.find(key)
+        if raw is None:
+            tools.require("synthesis")
+            size = len(netlist.text)
+            with self.stages.stage(f"{netlist.name}: synthesis", size=size, seconds=size * _SYNTHESIS_RATE):
+                raw = kept.worked(key, lambda work: synthesis.synthesise(netlist, work))
+            kept.keep(key, raw)
+        return raw
+
+    def routed(self, name: str, mapped: bytes, seed: int) -> tuple[dict[str, Any], bytes]:
+        """Return the result of one seed, see :func:`caesura.fpga.routing.route`, and its configuration. Raises
+        :class:`sim.toolchain.BuildError`."""
+        kept = KeptStages()
+        about = (
+            mapped,
+            routing.arguments(self.part, seed, self.target),
+            self.part.clock,
+            tools.version("place and route"),
+        )
+        key = key_of("routed", *about, *map(inspect.getsource, (routing, paths)))
+        raw, config = kept.find(key), kept.find(f"{key}-config")
+        if raw is None or config is None:
+            tools.require("place and route")
+            size = len(mapped)
+            with self.stages.stage(f"{name}: place and route", size=size, seconds=size * _ROUTING_RATE):
+                result, config = kept.worked(
+                    key, lambda work: routing.route(mapped, self.part, seed, self.target, work)
+                )
+            raw = json.dumps(result).encode()
+            kept.keep(f"{key}-config", config)
+            kept.keep(key, raw)
+        return json.loads(raw), config
+
+    def run(self, netlist: Netlist, seeds: Sequence[int]) -> tuple[dict[str, Any], bytes]:
+        """Return what became of ``netlist``, as :func:`summary` puts it, and the bitstream of the fastest seed. Raises
+        :class:`sim.toolchain.BuildError`."""
+        mapped = self.mapped(netlist)
+        runs = [self.routed(netlist.name, mapped, seed) for seed in seeds]
+        _, config = max(runs, key=lambda run: run[0]["fmax"])
+        kept = KeptStages()
+        key = key_of("bitstream", config, tools.version("place and route"))
+        bits = kept.find(key)
+        if bits is None:
+            with self.stages.stage(f"{netlist.name}: bitstream", size=len(config), seconds=5):
+                bits = kept.worked(key, lambda work: pack(config, work))
+            kept.keep(key, bits)
+        return summary([result for result, _ in runs]), bits
+
+
+def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what several seeds together say: ``fmax`` in MHz (``worst``, ``median``, ``best``), ``seeds`` with the
+    clock of each, and ``use`` and ``paths`` of the slowest."""
+    clocks = [result["fmax"] for result in results]
+    slowest = min(results, key=lambda result: result["fmax"])
+    return {
+        "fmax": {"worst": min(clocks), "median": round(statistics.median(clocks), 2), "best": max(clocks)},
+        "seeds": {str(result["seed"]): result["fmax"] for result in results},
+        "use": {name: {"used": used, "available": available} for name, (used, available) in slowest["use"].items()},
+        "paths": slowest["paths"],
+    }
+
+
+def write_files(folder: Path, manifest: dict[str, Any], bits: bytes) -> None:
+    """Write ``manifest.json`` and ``design.bit``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    (folder / "design.bit").write_bytes(bits)

@@ -1,0 +1,55 @@
+"""Keeps what each stage made, named by a digest of all that it depends on: a run that was stopped goes on where it
+was."""
+
+import gzip
+import hashlib
+import shutil
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from sim import BoundedFolder, cache_dir
+
+_Made = TypeVar("_Made")
+
+MOST = 4 << 30  #: bytes of all that is kept
+
+
+class KeptStages:
+    """Makes what a stage makes, once."""
+
+    def __init__(self) -> None:
+        self._root = cache_dir() / "fpga"
+        self._files = BoundedFolder(self._root, MOST)
+
+    def find(self, key: str) -> bytes | None:
+        """Return what was kept as ``key``, or None; what is damaged was not kept."""
+        try:
+            raw = gzip.decompress(self._files.read(key))
+        except (OSError, EOFError, ValueError, zlib.error):
+            return None
+        self._files.used(key)
+        return raw
+
+    def keep(self, key: str, raw: bytes) -> None:
+        """Keep ``raw`` as ``key``."""
+        self._files.write(key, gzip.compress(raw, 1, mtime=0))
+        self._files.prune()
+
+    def worked(self, key: str, make: Callable[[Path], _Made]) -> _Made:
+        """Return what ``make`` makes in a folder of its own, which stays only where it fails: the logs are there."""
+        folder = self._root / f"work-{key}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        made = make(folder)
+        with suppress(OSError):
+            shutil.rmtree(folder)
+        return made
+
+
+def key_of(stage: str, *parts: object) -> str:
+    """Return the name under which a stage keeps what it makes of ``parts``."""
+    text = "\0".join(map(str, parts))
+    return f"{stage}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"

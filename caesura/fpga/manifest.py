@@ -1,0 +1,45 @@
+"""Says what a result was made of: commit, parameters, part, tools, seeds."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from caesura.fpga import tools
+from caesura.fpga.boards import Part
+from caesura.fpga.netlist import Netlist
+from caesura.version import __version__
+from hw.contract.params import SocParams
+
+
+def manifest(
+    netlist: Netlist, params: SocParams, part: Part, target: float, seeds: Sequence[int], block: str | None
+) -> dict[str, Any]:
+    """Return all that it takes to make a result again."""
+    return {
+        "version": __version__,
+        "commit": _commit(),
+        "parameters": params.to_dict(),
+        "block": block,
+        "netlist": netlist.digest,
+        "device": part.device,
+        "package": part.package,
+        "speed": part.speed,
+        "target_mhz": target,
+        "seeds": list(seeds),
+        "tools": {need: tools.version(need) for need in ("synthesis", "place and route")},
+    }
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout, with a ``+`` if files differ from it; None outside of one."""
+    root = Path(__file__).parents[2]
+    try:
+        commit = _git(root, "rev-parse", "HEAD")
+        return commit + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _git(root: Path, *command: str) -> str:
+    return subprocess.run(["git", "-C", root, *command], capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,46 @@
+"""The first stage: elaborates a machine, or one block of it, to RTLIL with source lines."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import amaranth
+
+import hw
+from caesura import api
+from caesura.fpga.harness import Harness
+from hw.contract.params import SocParams
+from sim.rtl import to_rtlil
+
+TOP = "top"
+_LINES = re.compile(r"^\s*attribute \\src .*\n", re.MULTILINE)
+_MODULE = re.compile(rf"^module \\{TOP}\.(\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """Is a design as RTLIL: ``modules`` are the paths of its instances below the top."""
+
+    name: str
+    text: str
+    modules: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Return what tells designs apart: it stays the same where lines move and nothing else does."""
+        return hashlib.sha256(_LINES.sub("", self.text).encode()).hexdigest()[:32]
+
+
+def netlist(params: SocParams, block: str | None = None) -> Netlist:
+    """Return the whole machine, or ``block`` of it, in a harness. Raises :class:`caesura.api.UsageError` for a block
+    that does not exist."""
+    if block is not None and block not in hw.BLOCKS:
+        raise api.UsageError(f"no block named {block!r}; known are {', '.join(hw.BLOCKS)}")
+    component = hw.BLOCKS[block](params) if block else hw.Soc(params)
+    harness = Harness(component)
+    text = to_rtlil(harness, name=TOP, clock=harness.clock, sources=True)
+    for folder in (Path(hw.__file__).parents[1], Path(amaranth.__file__).parents[1]):
+        text = text.replace(f'"{folder}/', '"').replace(f"|{folder}/", "|")
+    modules = tuple(sorted(_MODULE.findall(text)))
+    return Netlist(f"{params.name} {block}" if block else params.name, text, modules)

