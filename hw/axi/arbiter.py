@@ -1,6 +1,6 @@
 """Defines the round-robin arbiter of the interconnect."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,7 +31,17 @@ class RoundRobinArbiter(wiring.Component):
         m.d.comb += first.eq(self.requests & self._behind)
         candidates = Signal(self.count)
         m.d.comb += candidates.eq(Mux(first.any(), first, self.requests))
-        m.d.comb += self.grant.eq(candidates & (~candidates + 1))  # lowest bit set
+        passed = Signal(self.count)  # the lowest bit set, and all above: without the carry chain of an addition
+        m.d.comb += [passed.eq(_upwards(candidates)), self.grant.eq(candidates & ~(passed << 1))]
         with m.If(self.taken & self.grant.any()):
-            m.d.sync += self._behind.eq(~(self.grant | (self.grant - 1)))
+            m.d.sync += self._behind.eq(passed << 1)
         return m
+
+
+def _upwards(value: Value) -> Value:
+    """Return ``value`` with every bit above one that is set."""
+    width, step = len(value), 1
+    while step < width:
+        value = (value | (value << step))[:width]
+        step *= 2
+    return value

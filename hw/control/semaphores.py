@@ -51,13 +51,12 @@ class _Words:
             column = carries
         return total
 
-    def subtract_bit(self, a: Planes, bit: Value) -> tuple[Planes, Value]:
-        """Return ``a - bit`` element by element, and the borrows out."""
-        result, borrow = [], bit
-        for b, x in enumerate(a):
-            result.append(self.named(x ^ borrow, f"change{b}"))
-            borrow = self.named(~x & borrow, f"borrow{b}")
-        return result, borrow
+    def lower_zeros(self, a: Planes) -> Planes:
+        """Return for each bit whether all below it are zero: those that change where one is subtracted."""
+        result: Planes = [Const(-1, self._width)]
+        for b, x in enumerate(a[:-1]):
+            result.append(self.named(~x & result[-1], f"zeros_below{b + 1}"))
+        return result
 
     def sum(self, a: Planes, b: Planes) -> tuple[Planes, Value]:
         """Return the element-wise sum of two vectors with equally many planes, and the carries out."""
@@ -111,6 +110,9 @@ class SemaphoreFile(wiring.Component):
     def __init__(self, params: SocParams, units: int) -> None:
         self.params, self.units = params, units
         n = params.semaphores
+        # State, here rather than in elaborate() so that a proof can relate one to the other.
+        self._planes = [Signal(n, name=f"plane{b}") for b in range(params.semaphore_max.bit_length())]
+        self._nonzero = Signal(n)  #: which counters are above zero
         super().__init__(
             {
                 "wait": In(n).array(units),
@@ -128,15 +130,15 @@ class SemaphoreFile(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         n = self.params.semaphores
-        width = self.params.semaphore_max.bit_length()
-        planes = [Signal(n, name=f"plane{b}") for b in range(width)]
+        planes, nonzero = self._planes, self._nonzero
+        width = len(planes)
 
         # Who may go.
-        m.d.comb += self.setup.nonzero.eq(reduce(or_, planes))
+        m.d.comb += self.setup.nonzero.eq(nonzero)
         m.submodules.arbiter = arbiter = RoundRobinArbiter(self.units)
         lacking = [Signal(n, name=f"lacking{u}") for u in range(self.units)]
         for u in range(self.units):
-            m.d.comb += lacking[u].eq(self.wait[u] & ~self.setup.nonzero)
+            m.d.comb += lacking[u].eq(self.wait[u] & ~nonzero)
             with m.If(self.request[u]):
                 groups = (lacking[u][g : g + SEMAPHORE_CLASSES] for g in range(0, n, SEMAPHORE_CLASSES))
                 m.d.comb += self.missing[u].eq(reduce(or_, groups))
@@ -150,22 +152,30 @@ class SemaphoreFile(wiring.Component):
             with m.If(self.grant[u]):
                 m.d.comb += taken.eq(self.wait[u])
 
-        # change = signals - taken, as a signed number: its sign is the borrow.
+        # What becomes of each counter is worked out both ways, as who may go is known last: it only chooses. A counter
+        # that is taken from is above zero.
         words = _Words(m, n)
-        bits = self.units.bit_length()
-        change, negative = words.subtract_bit(words.population(list(self.signal), bits), taken)
-        change = [change[b] if b < bits else negative for b in range(max(width, bits))]
-        counts = planes + [Const(0, n)] * (len(change) - width)
-        total, carry = words.sum(counts, change)
-        m.d.comb += self.overflow.eq((carry | _above(total, self.params.semaphore_max)) & ~negative)
-        for b, plane in enumerate(planes):
-            m.d.sync += plane.eq(Mux(self.setup.clear, 0, (total[b] & ~self.overflow) | (plane & self.overflow)))
+        signals = words.population(list(self.signal), self.units.bit_length())
+        highest = max(width, len(signals))
+        wide = [[*some, *[Const(0, n)] * (highest - len(some))] for some in (planes, signals)]
+        total, carry = words.sum(*wide)
+        total = [*total, carry]
+        most = self.params.semaphore_max
+        too_many = words.named(_above(total, most), "too_many")
+        too_many_less = words.named(_above(total, most + 1), "too_many_less")
+        more = words.named(reduce(or_, total[1:]), "more")  # two or more
+        some = words.named(nonzero | (total[0] | more) & ~too_many, "some")
+        m.d.comb += self.overflow.eq((taken & too_many_less) | (~taken & too_many))
+        for plane, kept, lower in zip(planes, total, words.lower_zeros(total), strict=False):
+            counted = words.named(kept ^ (lower & taken), "counted")
+            m.d.sync += plane.eq(Mux(self.setup.clear, 0, (counted & ~self.overflow) | (plane & self.overflow)))
+        m.d.sync += nonzero.eq(Mux(self.setup.clear, 0, (taken & more) | (~taken & some)))
         group = Signal(SEMAPHORES)
         m.d.comb += group.word_select(self.setup.group, SEMAPHORE_GROUP).eq(~0)
+        loaded = [Cat(self.setup.counts[b::8]).replicate(SEMAPHORES // SEMAPHORE_GROUP) for b in range(width)]
         with m.If(self.setup.load):
-            for b, plane in enumerate(planes):
-                loaded = Cat(self.setup.counts[b::8]).replicate(SEMAPHORES // SEMAPHORE_GROUP)
-                m.d.sync += plane.eq(plane | (loaded & group)[:n])
+            for word, of_group in zip([*planes, nonzero], [*loaded, reduce(or_, loaded)], strict=True):
+                m.d.sync += word.eq(word | (of_group & group)[:n])
 
         m.d.comb += self.count.eq(Cat(plane.bit_select(self.index, 1) for plane in planes))
         return m

@@ -20,7 +20,7 @@ from hw.contract.row_function import (
     VALUE_BITS,
     coefficients,
 )
-from hw.vec.requantise import normalise
+from hw.vec.requantise import normalise, steps_below
 
 LATENCY = 5  #: enabled cycles from the integer to its factor
 
@@ -50,7 +50,7 @@ class RowFunction(wiring.Component):
         m.d.comb += [read.en.eq(self.en), c.eq(read.data)]
 
         # 1: shift until the highest bit is set. 2: read the coefficients, square the place in the interval.
-        shifted, zeros = normalise(m, self.value)
+        shifted, zeros = normalise(m, self.value, steps_below(ARGUMENT_BITS))
         normal1 = Signal(ARGUMENT_BITS)
         places = [Signal(range(ARGUMENT_BITS), name=f"places{k}") for k in range(1, 5)]
         zero = [Signal(name=f"zero{k}") for k in range(1, 5)]

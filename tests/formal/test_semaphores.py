@@ -1,3 +1,6 @@
+from functools import reduce
+from operator import or_
+
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 
@@ -55,6 +58,7 @@ def test_semaphores_conserve_and_never_underflow(tmp_path):
         Assert(dut.overflow.bit_select(index, 1) == overflow),
         Assert((dut.grant & (dut.grant - 1)) == 0),
         Assert((dut.grant & ~request) == 0),
+        Assert(dut._nonzero == reduce(or_, dut._planes)),
     ]
     for u in range(UNITS):
         with m.If(dut.grant[u]):
