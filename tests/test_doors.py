@@ -15,7 +15,7 @@ from tests.test_imports import MODULES, ROOT, imports_of
 
 ROOMS = ("hw", "sim", "sw", "compiler", "caesura")
 #: Fronts beside the direct subpackages of the rooms in ``DIVIDED``.
-FRONTS = {*ROOMS, "caesura.lengths", "caesura.scenario", "caesura.views", "sw.runtime.policies"}
+FRONTS = {*ROOMS, "caesura.fpga", "caesura.lengths", "caesura.scenario", "caesura.views", "sw.runtime.policies"}
 #: Rooms whose direct subpackages, such as ``sim.rtl`` and ``sw.driver``, have a front each.
 DIVIDED = ("hw", "sim", "sw")
 

@@ -47,7 +47,7 @@ def fpga(
     part = boards.part(board or (_PART if block else _BOARD))
     stages = Stages(subject="fpga", announcement="from RTL to the part; each stage is kept once it is done")
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
-        design = netlist.netlist(hardware, block)
+        design = netlist.elaborated(hardware, block)
     chosen = range(1, seeds + 1)
     about = manifest.manifest(design, hardware, part, target, () if area else chosen, block)
     work = flow.Flow(part, target, stages)

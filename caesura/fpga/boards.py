@@ -55,5 +55,6 @@ def part(name: str) -> Part:
     require("boards")
     module, platform = _PLATFORMS[name]
     board = getattr(importlib.import_module(f"amaranth_boards.{module}"), platform)()
-    site = board.lookup(board.default_clk).ios[0].names[0]
+    pins = board.lookup(board.default_clk).ios[0]
+    site = getattr(pins, "p", pins).names[0]  # of a differential pair the positive one
     return Part(board.device, _PACKAGES[board.package], str(board.speed), site)

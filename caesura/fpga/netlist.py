@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import amaranth
+from amaranth.lib import wiring
 
 import hw
 from caesura import api
@@ -32,15 +33,19 @@ class Netlist:
         return hashlib.sha256(_LINES.sub("", self.text).encode()).hexdigest()[:32]
 
 
-def netlist(params: SocParams, block: str | None = None) -> Netlist:
+def elaborated(params: SocParams, block: str | None = None) -> Netlist:
     """Return the whole machine, or ``block`` of it, in a harness. Raises :class:`caesura.api.UsageError` for a block
     that does not exist."""
     if block is not None and block not in hw.BLOCKS:
         raise api.UsageError(f"no block named {block!r}; known are {', '.join(hw.BLOCKS)}")
     component = hw.BLOCKS[block](params) if block else hw.Soc(params)
+    return in_harness(f"{params.name} {block}" if block else params.name, component)
+
+
+def in_harness(name: str, component: wiring.Component) -> Netlist:
+    """Return ``component``, which has not been elaborated yet, in a harness."""
     harness = Harness(component)
     text = to_rtlil(harness, name=TOP, clock=harness.clock, sources=True)
     for folder in (Path(hw.__file__).parents[1], Path(amaranth.__file__).parents[1]):
         text = text.replace(f'"{folder}/', '"').replace(f"|{folder}/", "|")
-    modules = tuple(sorted(_MODULE.findall(text)))
-    return Netlist(f"{params.name} {block}" if block else params.name, text, modules)
+    return Netlist(name, text, tuple(sorted(_MODULE.findall(text))))

@@ -1,0 +1,125 @@
+"""How fast blocks of the RTL are on an ECP5, placed and routed, kept in ``silicon.json``: a change that makes a path
+slow is noticed.
+
+    python -m benchmarks.silicon [BLOCK ...]           # exit code 1 if a block is slower or larger than recorded
+    python -m benchmarks.silicon --write [BLOCK ...]   # record what was measured, slower or not
+
+A block is placed again only where its netlist is another than the recorded one, or with ``--all``.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import hw
+from caesura.fpga import PARTS, Flow, Netlist, elaborated, version
+from hw.contract.params import preset
+from sim.toolchain import Stages
+
+FILE = Path(__file__).with_name("silicon.json")
+PART = PARTS["lfe5um5g-25f"]  #: the smallest: placed soonest, on the same fabric as the others
+PRESET = "tiny"
+TARGET = 150.0  #: MHz that the tools aim at: beyond what any block reaches, as they rest once they are there
+SEEDS = (1, 2, 3)
+#: What the tools alone may change between two netlists that are nearly the same, as a share.
+FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
+HINT = "if the change is meant, `python -m benchmarks.silicon --write` records it: commit it with the change"
+
+Row = dict[str, Any]
+
+
+def flow(stages: Stages | None = None) -> Flow:
+    """Return the flow by which all blocks are measured."""
+    return Flow(PART, TARGET, stages or Stages(quiet=True))
+
+
+def block(name: str) -> Netlist:
+    """Return the netlist of a block of the preset."""
+    return elaborated(preset(PRESET), name)
+
+
+def measure(netlist: Netlist, stages: Stages | None = None) -> Row:
+    """Place and route with all seeds. Raises :class:`sim.toolchain.BuildError`.
+
+    The row holds ``fmax_worst`` and ``fmax_median`` in MHz, ``mult``, ``lut``, ``lut_percent`` of the part, ``seeds``,
+    ``worst_path`` from line to line, and ``netlist``, which tells netlists apart.
+    """
+    result, _ = flow(stages).run(netlist, SEEDS)
+    use, path = result["use"], result["paths"][0]
+    return {
+        "fmax_worst": result["fmax"]["worst"],
+        "fmax_median": result["fmax"]["median"],
+        "mult": use["mult"]["used"],
+        "lut": use["lut"]["used"],
+        "lut_percent": round(100 * use["lut"]["used"] / use["lut"]["available"], 1),
+        "seeds": len(SEEDS),
+        "worst_path": f"{path['start']} -> {path['end']}",
+        "netlist": netlist.digest,
+    }
+
+
+def worse(name: str, old: Row, new: Row) -> list[str]:
+    """Return in which ways a block has become worse by more than the tools alone explain."""
+    found = []
+    for figure in ("fmax_worst", "fmax_median"):
+        least = old[figure] * (1 - FMAX_TOLERANCE)
+        if new[figure] < least:
+            found.append(
+                f"{name}: {figure} {old[figure]:.1f} -> {new[figure]:.1f} MHz, must be {least:.1f}: {new['worst_path']}"
+            )
+    if new["mult"] > old["mult"]:
+        found.append(f"{name}: multipliers {old['mult']} -> {new['mult']}")
+    if new["lut"] > old["lut"] * (1 + LUT_TOLERANCE):
+        found.append(f"{name}: LUTs {old['lut']:,} -> {new['lut']:,}")
+    return found
+
+
+def read() -> dict[str, dict[str, Any]]:
+    """Return what is recorded: rows of ``presets`` and ``blocks``, and the ``tools``, ``part`` and ``target`` that they
+    were measured with."""
+    return json.loads(FILE.read_text())
+
+
+def changed(name: str, netlist: Netlist, recorded: Mapping[str, Row]) -> bool:
+    """Return whether a block is another than the recorded one, or was never recorded."""
+    return recorded.get(name, {}).get("netlist") != netlist.digest
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description="How fast blocks of the RTL are on an ECP5.")
+    parser.add_argument("blocks", nargs="*", help=f"of {', '.join(hw.BLOCKS)}; all by default")
+    parser.add_argument("--write", action="store_true", help="record what was measured")
+    parser.add_argument("--all", action="store_true", help="place blocks that have not changed, too")
+    given = parser.parse_args(arguments)
+    if unknown := set(given.blocks) - set(hw.BLOCKS):
+        parser.error(f"no block named {', '.join(sorted(unknown))}; known are {', '.join(hw.BLOCKS)}")
+    recorded = read()
+    stages, bad = Stages(subject="silicon", announcement="placing and routing what has changed"), []
+    for name in given.blocks or hw.BLOCKS:
+        netlist = block(name)
+        if not given.all and not changed(name, netlist, recorded["blocks"]):
+            print(f"{name}: as recorded")
+            continue
+        row = measure(netlist, stages)
+        old = recorded["blocks"].get(name)
+        bad += worse(name, old, row) if old else []
+        print(
+            f"{name}: {row['fmax_worst']:.1f} MHz, {row['lut']:,} LUTs, {row['mult']} multipliers: {row['worst_path']}"
+        )
+        if given.write:
+            recorded["blocks"][name] = row
+            recorded["measured"] = {
+                "device": PART.device, "speed": PART.speed, "target_mhz": TARGET, "preset": PRESET,
+                "tools": [version("synthesis"), version("place and route")],
+            }  # fmt: skip
+            FILE.write_text(json.dumps(recorded, indent=1) + "\n")
+    print(*bad, *([HINT] if bad and not given.write else []), sep="\n")
+    return int(bool(bad) and not given.write)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

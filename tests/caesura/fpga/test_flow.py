@@ -1,0 +1,171 @@
+"""The way to a part, on components of a few gates: each stage, what is kept of it, and what is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+import hw
+from benchmarks.silicon import worse
+from caesura import cli
+from caesura.fpga import tools
+from caesura.fpga.area import by_module
+from caesura.fpga.boards import NAMES, PARTS, part
+from caesura.fpga.flow import Flow
+from caesura.fpga.netlist import in_harness
+from caesura.fpga.synthesis import top_of
+from sim.toolchain import BuildError, Stages
+
+pytestmark = pytest.mark.skipif(
+    any(tools.found(need) is None for need in tools.PACKAGES), reason="pip install 'caesura-npu[fpga]'"
+)
+WIDTH = 8
+PART = PARTS["lfe5um5g-25f"]
+
+
+class Power(wiring.Component):
+    """A power of its input, with a register between the products or without."""
+
+    def __init__(self, products: int, *, registers: bool) -> None:
+        self._products, self._registers = products, registers
+        super().__init__({"x": In(WIDTH), "y": Out(WIDTH)})
+
+    def elaborate(self, platform):
+        m = Module()
+        so_far = self.x
+        for k in range(self._products):
+            power = Signal(WIDTH, name=f"power{k}")
+            (m.d.sync if self._registers else m.d.comb).__iadd__(power.eq(so_far * (so_far | 1)))
+            so_far = power
+        m.d.sync += self.y.eq(so_far)
+        return m
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "caesura" / "fpga"
+
+
+def run(component, seeds=(1,)):
+    return Flow(PART, 100.0, Stages(quiet=True)).run(in_harness("power", component), seeds)
+
+
+def row(result):
+    """As ``benchmarks.silicon`` has it."""
+    return {
+        "fmax_worst": result["fmax"]["worst"], "fmax_median": result["fmax"]["median"],
+        "mult": result["use"]["mult"]["used"], "lut": result["use"]["lut"]["used"], "worst_path": "",
+    }  # fmt: skip
+
+
+def test_a_path_that_becomes_slow_is_told_and_where_it_lies(cache, monkeypatch):
+    fast, bits = run(Power(3, registers=True))
+    assert bits[:2] == b"\xff\x00" and fast["seeds"].keys() == {"1"}
+    slow, _ = run(Power(3, registers=False))
+    assert not worse("power", row(fast), row(fast))
+    told = worse("power", row(fast), row(slow))
+    assert any("fmax_worst" in line for line in told) and any("fmax_median" in line for line in told)
+
+    worst = slow["paths"][0]
+    assert worst["delay"] == pytest.approx(1000 / slow["fmax"]["worst"], abs=0.02)  # nextpnr's own figure
+    lines = Path(__file__).read_text().splitlines()
+    assert worst["end"].split("/")[-1].startswith("test_flow.py:") and worst["signal_end"] == "machine.y"
+    assert (
+        "self.y" in lines[int(worst["end"].split(":")[1]) - 1]
+        or "super().__init__" in lines[int(worst["end"].split(":")[1]) - 1]
+    )
+
+    # All is kept: nothing is run again, and the netlist alone decides.
+    monkeypatch.setattr(tools, "run_tool", lambda *_: pytest.fail("it was run again"))
+    assert run(Power(3, registers=False))[0] == slow
+    assert not list(cache.glob("work-*"))
+
+
+def test_what_was_kept_and_is_damaged_is_made_again(cache):
+    first, bits = run(Power(1, registers=True))
+    for path in cache.iterdir():
+        path.write_bytes(path.read_bytes()[:40])
+    assert run(Power(1, registers=True)) == (first, bits)
+
+
+def test_a_tool_that_fails_names_its_log(cache, monkeypatch):
+    monkeypatch.setattr("caesura.fpga.synthesis.COMMANDS", ("read_rtlil nowhere.il",))
+    with pytest.raises(BuildError, match=r"Yosys failed .*nowhere.il.*\(log: .*yosys.log\)") as raised:
+        run(Power(1, registers=True))
+    assert Path(str(raised.value).split("log: ")[1].rstrip(")")).exists()
+
+
+def test_cells_are_counted_by_module():
+    class Two(wiring.Component):
+        def __init__(self):
+            super().__init__({"x": In(WIDTH), "y": Out(WIDTH), "z": Out(WIDTH)})
+
+        def elaborate(self, platform):
+            m = Module()
+            for k, out in enumerate((self.y, self.z)):
+                m.submodules[f"power{k}"] = power = Power(1 + k, registers=True)
+                m.d.comb += [power.x.eq(self.x ^ k), out.eq(power.y)]
+            return m
+
+    netlist = in_harness("two", Two())
+    mapped = Flow(PART, 100.0, Stages(quiet=True)).mapped(netlist)
+    rows = {row["module"]: row for row in by_module(top_of(mapped), netlist.modules, 2)}
+    assert rows["machine.power*"]["copies"] == 2
+    assert rows["all"]["mult"] == rows["machine.power*"]["mult"] == 3
+    assert rows["all"]["ff"] > rows["machine.power*"]["ff"] > 3 * WIDTH
+    assert sum(cell["type"] == "TRELLIS_FF" for cell in top_of(mapped)["cells"].values()) == rows["all"]["ff"]
+
+
+def test_netlists_differ_by_what_they_are_and_not_by_where_it_stands(monkeypatch):
+    one, same = (in_harness("power", Power(2, registers=True)) for _ in range(2))
+    moved = type(one)(one.name, one.text.replace("test_flow.py:", "test_flow.py:1"), one.modules)
+    assert one.text == same.text != moved.text and one.digest == moved.digest
+    assert in_harness("power", Power(2, registers=False)).digest != one.digest
+
+
+def test_a_tool_that_is_not_there_names_the_way_out(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(BuildError, match=r"synthesis needs pyosys: pip install 'caesura-npu\[fpga\]'"):
+        run(Power(1, registers=True))
+    with pytest.raises(BuildError, match="boards needs amaranth-boards"):
+        part("ulx3s-85f")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--block", "frob"], "no block named 'frob'; known are requantiser, lane"),
+        (["--board", "frob"], "no board named 'frob'; known are ecp5-evn"),
+        (["--area", "-o", "out"], "--area ends with synthesis"),
+    ],
+)
+def test_what_does_not_exist_is_one_message(words, told, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["caesura", "fpga", *words])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {told}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_boards_have_parts(name):
+    found = part(name)
+    assert found.option in {f"--{family}{size}k" for family in ("", "um-", "um5g-") for size in (25, 45, 85)}
+    assert found.package.startswith(("CABGA", "CSFBGA")) and found.speed in "678"
+    assert bool(found.clock) == (name not in PARTS)
+
+
+def test_the_command_tells_a_block_in_json(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(hw, "BLOCKS", {"power": lambda params: Power(2, registers=True)})
+    words = ["caesura", "fpga", "--block", "power", "--seeds", "2", "--json", "-o", str(tmp_path / "out")]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    told = json.loads(capsys.readouterr().out)
+    assert told["seeds"].keys() == {"1", "2"} and told["fmax"]["worst"] == min(told["seeds"].values())
+    assert told["manifest"] == json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert told["manifest"]["block"] == "power" and "nextpnr" in told["manifest"]["tools"]["place and route"]
+    assert (tmp_path / "out" / "design.bit").read_bytes()[:2] == b"\xff\x00"
