@@ -27,12 +27,14 @@ class RoundRobinArbiter(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        first = Signal(self.count)
-        m.d.comb += first.eq(self.requests & self._behind)
-        candidates = Signal(self.count)
-        m.d.comb += candidates.eq(Mux(first.any(), first, self.requests))
-        passed = Signal(self.count)  # the lowest bit set, and all above: without the carry chain of an addition
-        m.d.comb += [passed.eq(_upwards(candidates)), self.grant.eq(candidates & ~(passed << 1))]
+        # The lowest bit set, and all above it, of either set of candidates: known side by side, without a carry chain.
+        first, others, passed = Signal(self.count), Signal(self.count), Signal(self.count)
+        m.d.comb += [
+            first.eq(_upwards(self.requests & self._behind)),
+            others.eq(_upwards(self.requests)),
+            passed.eq(Mux(first[-1], first, others)),
+            self.grant.eq(passed & ~(passed << 1)),
+        ]
         with m.If(self.taken & self.grant.any()):
             m.d.sync += self._behind.eq(passed << 1)
         return m
