@@ -9,6 +9,7 @@ A block is placed again only where its netlist is another than the recorded one,
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ TARGET = 150.0  #: MHz that the tools aim at: beyond what any block reaches, as 
 SEEDS = (1, 2, 3)
 #: What the tools alone may change between two netlists that are nearly the same, as a share.
 FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
+PAGE = Path(__file__).parents[1] / "docs" / "fpga.md"
+_MARKED = re.compile(r"(<!-- silicon -->)\n.*?(<!-- /silicon -->)", re.DOTALL)
 HINT = "if the change is meant, `python -m benchmarks.silicon --write` records it: commit it with the change"
 
 Row = dict[str, Any]
@@ -88,6 +91,28 @@ def changed(name: str, netlist: Netlist, recorded: Mapping[str, Row]) -> bool:
     return recorded.get(name, {}).get("netlist") != netlist.digest
 
 
+def page(text: str, recorded: Mapping[str, Any]) -> str:
+    """Return ``text``, the page :data:`PAGE`, with what is recorded between its markers."""
+    head = ["block", "MHz, worst", "median", "multipliers", "LUTs", "of the part", "worst path"]
+    lines = [f"| {' | '.join(head)} |", "|---|---:|---:|---:|---:|---:|---|"]
+    for name in hw.BLOCKS:
+        row = recorded["blocks"].get(name)
+        if row:
+            lines.append(
+                f"| {name} | {row['fmax_worst']:.1f} | {row['fmax_median']:.1f} | {row['mult']} | {row['lut']:,} "
+                f"| {row['lut_percent']} % | `{row['worst_path']}` |"
+            )
+    about = recorded.get("measured")
+    told = (
+        f"{about['device']}, speed grade {about['speed']}, seeds 1 to {len(SEEDS)}, "
+        f"target {about['target_mhz']:g} MHz, "
+        f"{' and '.join(about['tools'])}."
+        if about
+        else ""
+    )
+    return _MARKED.sub(lambda found: "\n".join([found[1], *lines, "", told, found[2]]), text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description="How fast blocks of the RTL are on an ECP5.")
@@ -117,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "tools": [version("synthesis"), version("place and route")],
             }  # fmt: skip
             FILE.write_text(json.dumps(recorded, indent=1) + "\n")
+            PAGE.write_text(page(PAGE.read_text(), recorded))
     print(*bad, *([HINT] if bad and not given.write else []), sep="\n")
     return int(bool(bad) and not given.write)
 

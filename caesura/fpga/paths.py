@@ -21,7 +21,7 @@ _CHECK = re.compile(r"\(SETUPHOLD \(\w+ (\S+)\) \(\w+ (\S+)\) \((-?\d+):(-?\d+):
 
 
 @dataclass
-class Delays:
+class CellDelays:
     """Holds delays in ps: ``ways`` from each pin to others, ``starts`` from the clock to outputs of registers, and
     ``setups``, what inputs of registers need ahead of the clock."""
 
@@ -30,7 +30,7 @@ class Delays:
     setups: dict[Pin, int]
 
     @classmethod
-    def read(cls, path: Path) -> "Delays":
+    def read(cls, path: Path) -> "CellDelays":
         """Read nextpnr's delay file."""
         ways: dict[Pin, list[tuple[Pin, int]]] = defaultdict(list)
         paths: list[tuple[str, str, str, int]] = []
@@ -113,7 +113,7 @@ class SourceLines:
         return self._MADE.split(self._PACKED.sub("", cell))[0].removeprefix("\\")
 
 
-def worst_paths(delays: Delays, lines: SourceLines, most: int = MOST) -> list[dict[str, Any]]:
+def worst_paths(delays: CellDelays, lines: SourceLines, most: int = MOST) -> list[dict[str, Any]]:
     """Return the longest path between each two source lines, the ``most`` worst of them.
 
     Each has ``delay`` in ns, setup included; ``start`` and ``end``, the lines of the registers, with ``signal_start``

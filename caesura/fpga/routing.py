@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from caesura.fpga.boards import Part
-from caesura.fpga.paths import Delays, SourceLines, worst_paths
+from caesura.fpga.paths import CellDelays, SourceLines, worst_paths
 from caesura.fpga.synthesis import top_of
 from caesura.fpga.tools import nextpnr
 
@@ -36,7 +36,7 @@ def route(mapped: bytes, part: Part, seed: int, target: float, work: Path) -> tu
         "seed": seed,
         "fmax": round(min(clock["achieved"] for clock in report["fmax"].values()), 2),
         "use": {name: [counts[cell]["used"], counts[cell]["available"]] for name, cell in RESOURCES.items()},
-        "paths": worst_paths(Delays.read(work / "delays.sdf"), SourceLines(top_of(mapped))),
+        "paths": worst_paths(CellDelays.read(work / "delays.sdf"), SourceLines(top_of(mapped))),
     }
     return result, (work / "design.config").read_bytes()
 

@@ -4,11 +4,14 @@ import pytest
 
 import hw
 from benchmarks import silicon
-from benchmarks.silicon import HINT, block, changed, measure, read, worse
+from benchmarks.silicon import HINT, block, changed, measure, page, read, worse
 from caesura.fpga import found
 
 RECORDED = read()
-ROW = {"fmax_worst": 100.0, "fmax_median": 105.0, "mult": 4, "lut": 1000, "worst_path": "a.py:1 -> b.py:2"}
+ROW = {
+    "fmax_worst": 100.0, "fmax_median": 105.0, "mult": 4, "lut": 1000, "lut_percent": 4.1, "seeds": 3,
+    "worst_path": "a.py:1 -> b.py:2",
+}  # fmt: skip
 
 tools = pytest.mark.skipif(found("place and route") is None, reason="pip install 'caesura-npu[fpga]'")
 
@@ -44,7 +47,9 @@ def test_what_is_worse_than_the_tools_explain_is_told(change, told):
 
 def test_the_command_fails_for_a_block_that_became_slow(monkeypatch, tmp_path, capsys):
     (tmp_path / "silicon.json").write_text('{"presets": {}, "blocks": {}}')
+    (tmp_path / "fpga.md").write_text("before\n<!-- silicon -->\n<!-- /silicon -->\nbehind\n")
     monkeypatch.setattr(silicon, "FILE", tmp_path / "silicon.json")
+    monkeypatch.setattr(silicon, "PAGE", tmp_path / "fpga.md")
     rows = iter([ROW, {**ROW, "fmax_worst": 80.0}, {**ROW, "fmax_worst": 80.0}])
     monkeypatch.setattr(silicon, "measure", lambda netlist, stages: {**next(rows), "netlist": netlist.digest})
     assert silicon.main(["--write", "requantiser"]) == 0
@@ -52,3 +57,11 @@ def test_the_command_fails_for_a_block_that_became_slow(monkeypatch, tmp_path, c
     assert silicon.main(["--all", "requantiser"]) == 1
     assert "fmax_worst 100.0 -> 80.0 MHz, must be 93.0: a.py:1 -> b.py:2" in capsys.readouterr().out
     assert silicon.main(["--all", "--write", "requantiser"]) == 0 and silicon.main(["requantiser"]) == 0
+    assert "| requantiser | 80.0 | 105.0 | 4 | 1,000 |" in (tmp_path / "fpga.md").read_text()
+
+
+def test_the_page_shows_what_is_recorded():
+    text = silicon.PAGE.read_text()
+    assert page(text, RECORDED) == text, "python -m benchmarks.silicon --write writes it"
+    slower = {**RECORDED, "blocks": {**RECORDED["blocks"], "mac": {**RECORDED["blocks"]["mac"], "fmax_worst": 1.0}}}
+    assert page(text, slower) != text

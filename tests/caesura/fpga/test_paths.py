@@ -1,6 +1,6 @@
 """Longest paths from a delay file."""
 
-from caesura.fpga.paths import Delays, SourceLines, worst_paths
+from caesura.fpga.paths import CellDelays, SourceLines, worst_paths
 
 SDF = r"""
 (DELAYFILE
@@ -40,7 +40,7 @@ CELLS = {
 
 def test_the_longest_way_is_found(tmp_path):
     (tmp_path / "delays.sdf").write_text(SDF)
-    paths = worst_paths(Delays.read(tmp_path / "delays.sdf"), SourceLines({"cells": CELLS, "netnames": {}}))
+    paths = worst_paths(CellDelays.read(tmp_path / "delays.sdf"), SourceLines({"cells": CELLS, "netnames": {}}))
     assert len(paths) == 1  # both ways are between the same two lines
     (path,) = paths
     assert path["delay"] == round((309 + 300 + 450 + 500 + 12) / 1000, 2)
