@@ -87,6 +87,7 @@ class Planner(wiring.Component):
         forbidden = self._forbidden(insn) if self._forbidden else 0
         m.d.comb += illegal.eq((insn.len == 0) | (insn.n2 == 0) | (insn.n1 == 0) | (insn.n0 == 0) | forbidden)
         count = [Signal(16, name=f"i{k}") for k in range(3)]
+        highest = [Signal(16, name=f"highest{k}") for k in range(3)]  # that each of them reaches
         src, dst = Signal(ADDR), Signal(ADDR)
         src_rows = [Signal(ADDR, name=f"src_row{k}") for k in (1, 2)]  # src where i0 = 0, and where i1 = i0 = 0
         dst_rows = [Signal(ADDR, name=f"dst_row{k}") for k in (1, 2)]
@@ -98,6 +99,7 @@ class Planner(wiring.Component):
                 last_written.eq(insn.len - 1),
                 last_read.eq(read_end - 1),
                 *(i.eq(0) for i in count),
+                *(most.eq(n - 1) for most, n in zip(highest, (insn.n0, insn.n1, insn.n2), strict=True)),
                 *(row.eq(insn.src) for row in (src, *src_rows)),
                 *(row.eq(insn.dst) for row in (dst, *dst_rows)),
             ]
@@ -105,8 +107,7 @@ class Planner(wiring.Component):
         # Walk the loops.
         offsets_ready, checked_ready, run_ready = Signal(), Signal(), Signal()
         at_end = [Signal(name=f"at_end{k}") for k in range(3)]
-        for k, number in enumerate((insn.n0, insn.n1, insn.n2)):
-            m.d.comb += at_end[k].eq(count[k] == number - 1)
+        m.d.comb += [end.eq(i == most) for end, i, most in zip(at_end, count, highest, strict=True)]
         clipped = ~((insn.lo1 <= count[1]) & (count[1] < insn.hi1) & (insn.lo0 <= count[0]) & (count[0] < insn.hi0))
         with m.If(walking & offsets_ready):
             m.d.sync += count[0].eq(count[0] + 1)

@@ -1,6 +1,6 @@
 """Turns runs and source words into destination words: a byte funnel that makes one destination word per cycle."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -45,15 +45,18 @@ class Realign(wiring.Component):
 
         # Step through the head run: number of the destination word, and the source word this step takes.
         number = Signal(word_index(width))
+        following = Signal(word_index(width), init=1)  # number + 1
         primed = Signal()
         pair = Signal()  # destination word n needs the source words n and n + 1; the first may need a step of its own
         priming, takes, last = Signal(), Signal(), Signal()
-        source = Signal(word_index(width))
+
+        def within(index: Value) -> Value:
+            return (index >= run.src_first) & (index <= run.src_last)
+
         m.d.comb += [
             pair.eq((run.rotate != 0) & (run.src_last != 0)),
             priming.eq(pair & run.reads & (run.src_first == 0) & ~primed),
-            source.eq(number + (pair & ~priming)),
-            takes.eq(run.reads & (source >= run.src_first) & (source <= run.src_last)),
+            takes.eq(run.reads & Mux(pair & ~priming, within(following), within(number))),
             last.eq((number == run_last) & ~priming),
         ]
         rotated_ready, step = Signal(), Signal()
@@ -66,9 +69,9 @@ class Realign(wiring.Component):
             self.error_tag.eq(run.tag),
         ]
         with m.If(step):
-            m.d.sync += [primed.eq(1), number.eq(number + ~priming)]
+            m.d.sync += [primed.eq(1), number.eq(number + ~priming), following.eq(following + ~priming)]
             with m.If(last):
-                m.d.sync += [primed.eq(0), number.eq(0)]
+                m.d.sync += [primed.eq(0), number.eq(0), following.eq(1)]
 
         # First stage: the rotated source word, and where the bytes of the destination word come from.
         in_reads = run.reads & (number >= read_from) & (number <= read_to)

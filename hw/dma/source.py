@@ -38,21 +38,20 @@ class ScratchpadSource(wiring.Component):
         run, req = self.run.payload, self.port.req
 
         # Step through the words of the head run into the request register.
-        index = Signal(word_index(self._word_bytes))  # counts from the first word that is read
-        here = Signal.like(index)
-        last = Signal()
+        here, following = (Signal(word_index(self._word_bytes), name=name) for name in ("here", "following"))
+        begun, last = Signal(), Signal()
         credits = Signal(range(WORDS_AHEAD + 1), init=WORDS_AHEAD)
         load = Signal()
         m.d.comb += [
-            here.eq(run.src_first + index),
-            last.eq(here == run.src_last),
+            here.eq(Mux(begun, following, run.src_first)),
+            last.eq(Mux(begun, following == run.src_last, run.src_first == run.src_last)),
             load.eq(self.run.valid & (credits != 0) & (~req.valid | req.ready) & ~self.stop),
             self.run.ready.eq(load & last | self.stop),
         ]
         with m.If(req.ready):
             m.d.sync += req.valid.eq(0)
         with m.If(load):
-            m.d.sync += [req.valid.eq(1), req.payload.eq(run.src + here), index.eq(Mux(last, 0, index + 1))]
+            m.d.sync += [req.valid.eq(1), req.payload.eq(run.src + here), begun.eq(~last), following.eq(here + 1)]
 
         take = words.o.valid & words.o.ready
         with m.If(load & ~take):
