@@ -27,6 +27,9 @@ def fpga(
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="place and route with seeds 1 to N")] = 1,
     target: Annotated[float, typer.Option("--target", min=1, max=1000, help="clock to aim at, in MHz")] = 100.0,
+    multipliers: Annotated[
+        int | None, typer.Option("--multipliers", min=0, help="how many it may take (default: all of the part)")
+    ] = None,
     area: Annotated[bool, typer.Option("--area", help="synthesis alone, and its cells by module")] = False,
     depth: Annotated[int, typer.Option("--depth", min=0, max=8, help="levels of modules that --area tells")] = 3,
     output: Annotated[
@@ -50,7 +53,7 @@ def fpga(
         design = netlist.elaborated(hardware, block)
     chosen = range(1, seeds + 1)
     about = manifest.manifest(design, hardware, part, target, () if area else chosen, block)
-    work = flow.Flow(part, target, stages)
+    work = flow.Flow(part, target, stages, multipliers)
     if area:
         rows = by_module(top_of(work.mapped(design)), design.modules, depth)
         if as_json:

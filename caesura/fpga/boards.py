@@ -24,6 +24,11 @@ class Part:
         prefix = {"U": "", "UM": "um-", "UM5G": "um5g-"}[family]
         return f"--{prefix}{size.removesuffix('F')}k"
 
+    @property
+    def multipliers(self) -> int:
+        """Return how many multipliers of 18 × 18 bits it has."""
+        return {"25F": 28, "45F": 72, "85F": 156}[self.device.rpartition("-")[2]]
+
 
 #: Parts of which no board is asked for: the blocks are placed on the smallest.
 PARTS = {

@@ -3,7 +3,7 @@
 import inspect
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,22 +21,34 @@ _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 3e-6
 
 @dataclass(frozen=True)
 class Flow:
-    """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz."""
+    """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz. ``multipliers`` is how many the
+    netlist may take, by default as many as the part has."""
 
     part: Part
     target: float
     stages: Stages
+    multipliers: int | None = None
 
     def mapped(self, netlist: Netlist) -> bytes:
         """Return the netlist in cells of the part. Raises :class:`sim.toolchain.BuildError`."""
+        about = (netlist.text, synthesis.COMMANDS, tools.version("synthesis"))
+        mapped = self._synthesised(netlist, key_of("mapped", *about), synthesis.synthesise)
+        most = self.part.multipliers if self.multipliers is None else self.multipliers
+        excess = synthesis.multipliers(mapped) - most
+        if excess <= 0:
+            return mapped
+        return self._synthesised(
+            netlist, key_of("fewer", excess, *about), lambda of, work: synthesis.synthesise_without(of, excess, work)
+        )
+
+    def _synthesised(self, netlist: Netlist, key: str, make: Callable[[Netlist, Path], bytes]) -> bytes:
         kept = KeptStages()
-        key = key_of("mapped", netlist.text, synthesis.COMMANDS, tools.version("synthesis"))
         raw = kept.find(key)
         if raw is None:
             tools.require("synthesis")
             size = len(netlist.text)
             with self.stages.stage(f"{netlist.name}: synthesis", size=size, seconds=size * _SYNTHESIS_RATE):
-                raw = kept.worked(key, lambda work: synthesis.synthesise(netlist, work))
+                raw = kept.worked(key, lambda work: make(netlist, work))
             kept.keep(key, raw)
         return raw
 

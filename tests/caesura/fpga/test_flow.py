@@ -16,7 +16,7 @@ from caesura.fpga.area import by_module
 from caesura.fpga.boards import NAMES, PARTS, part
 from caesura.fpga.flow import Flow
 from caesura.fpga.netlist import in_harness
-from caesura.fpga.synthesis import top_of
+from caesura.fpga.synthesis import multipliers, top_of
 from sim.toolchain import BuildError, Stages
 
 pytestmark = pytest.mark.skipif(
@@ -118,6 +118,16 @@ def test_cells_are_counted_by_module():
     assert rows["all"]["mult"] == rows["machine.power*"]["mult"] == 3
     assert rows["all"]["ff"] > rows["machine.power*"]["ff"] > 3 * WIDTH
     assert sum(cell["type"] == "TRELLIS_FF" for cell in top_of(mapped)["cells"].values()) == rows["all"]["ff"]
+
+
+def test_products_beyond_the_multipliers_become_adders():
+    netlist = in_harness("power", Power(3, registers=True))
+    with_all, with_one = (Flow(PART, 100.0, Stages(quiet=True), most).mapped(netlist) for most in (None, 1))
+    assert (multipliers(with_all), multipliers(with_one)) == (3, 1)
+    luts = [
+        sum(cell["type"] in ("LUT4", "CCU2C") for cell in top_of(m)["cells"].values()) for m in (with_all, with_one)
+    ]
+    assert luts[1] > luts[0] + 2 * WIDTH
 
 
 def test_netlists_differ_by_what_they_are_and_not_by_where_it_stands(monkeypatch):
