@@ -177,6 +177,12 @@ def test_a_quiet_build_says_nothing(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_stages_of_something_else_are_told_by_its_name(capfd):
+    with Stages(subject="fpga", announcement="from RTL to the part").stage("cutting", size=1, seconds=2):
+        pass
+    assert capfd.readouterr().err.splitlines()[:2] == ["from RTL to the part", "fpga: cutting, 0 s of about 2 s"]
+
+
 def test_a_folder_that_cannot_be_used_is_named_with_the_way_out(folder):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file stands in its place")
