@@ -47,6 +47,7 @@ def fpga(
     from sim.toolchain import Stages
 
     tools.require("synthesis", *(() if area else ("place and route",)))
+    netlist.known(block)
     part = boards.part(board or (_PART if block else _BOARD))
     stages = Stages(subject="fpga", announcement="from RTL to the part; each stage is kept once it is done")
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):

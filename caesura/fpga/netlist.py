@@ -33,12 +33,16 @@ class Netlist:
         return hashlib.sha256(_LINES.sub("", self.text).encode()).hexdigest()[:32]
 
 
-def elaborated(params: SocParams, block: str | None = None) -> Netlist:
-    """Return the whole machine, or ``block`` of it, in a harness. Raises :class:`caesura.api.UsageError` for a block
-    that does not exist."""
+def known(block: str | None) -> str | None:
+    """Return ``block``. Raises :class:`caesura.api.UsageError` for a block that does not exist."""
     if block is not None and block not in hw.BLOCKS:
         raise api.UsageError(f"no block named {block!r}; known are {', '.join(hw.BLOCKS)}")
-    component = hw.BLOCKS[block](params) if block else hw.Soc(params)
+    return block
+
+
+def elaborated(params: SocParams, block: str | None = None) -> Netlist:
+    """Return the whole machine, or the ``block`` of it that is :func:`known`, in a harness."""
+    component = hw.BLOCKS[block](params) if known(block) else hw.Soc(params)
     return in_harness(f"{params.name} {block}" if block else params.name, component)
 
 

@@ -94,6 +94,7 @@ COMMANDS = {
     "serve": ["serve", IMAGE, "--requests", "1", "--chart"],
     "serve, csv": ["serve", IMAGE, "--requests", "1", "--csv"],
     "verilog": ["verilog", "--preset", FILE, "-o", "{folder}"],
+    "fpga": ["fpga", "--preset", FILE],
     "bench": ["bench", "utilisation", "--only", NAME],
     "bench of no name": ["bench", NAME],
     "no such file": ["run", "{folder}/none-{file}"],
@@ -103,6 +104,8 @@ COMMANDS = {
     "no such dimension": ["compile", MODEL, "-o", "{folder}/x.cimg", "--dim", f"{NAME}=3"],
     "no such change": ["retime", IMAGE, "--change", f"{NAME}=3"],
     "no such model": ["serve", "{folder}/none-{file}.cimg"],
+    "no such board": ["fpga", "--board", NAME],
+    "no such block": ["fpga", "--block", NAME],
     "no such scenario": ["admit", "{folder}/none-{file}.toml"],
     "no such policy": ["scenario", "{folder}/s.toml", "--policy", NAME],
     "no sweep": ["sweep", "{folder}/s.toml"],
@@ -112,7 +115,7 @@ COMMANDS = {
     "no number": ["run", IMAGE, "--samples", NAME],
     "no such parameter": ["info", "tiny", "--set", f"{NAME}=3"],
 }
-FAILING = ("bench", "no ", "too ", "verilog")
+FAILING = ("bench", "fpga", "no ", "too ", "verilog")
 
 
 @pytest.mark.parametrize("what", COMMANDS)
