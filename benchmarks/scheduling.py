@@ -28,7 +28,7 @@ from caesura.scenario import Outcome, Policies, Scenario, SyntheticRunner, load_
 from sw.runtime import metrics
 
 SYNTHETIC = {"measured_on": "synthetic machine"}
-HOST = {"measured_on": "this computer, wall time"}
+HOST = {"measured_on": "this computer, CPU time"}
 SCENARIOS = Path(__file__).parent.parent / "examples" / "scenarios"
 #: What stands beside each other in rows on pairs: the method, with a tolerance, and what it is to be better than.
 COMPARED = ("idle_time", *scheduling_rtl.BASELINES)
