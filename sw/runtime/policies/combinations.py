@@ -45,8 +45,9 @@ def first_of_best(state: AcceleratorState, candidates: Sequence[Candidate], wind
     waited = sum(has_waited(candidate, len(candidates)) for candidate in candidates)
     costs, lengths = _table(ordered, window)
     paths = _start(state, len(ordered))
-    for _ in range(min(window, int(lengths.sum()))):
-        paths = _extend(state, paths, costs, lengths)
+    steps = min(window, int(lengths.sum()))
+    for step in range(steps):
+        paths = _extend(state, paths, costs, lengths, last=step == steps - 1)
     return ordered[paths.first[_best(paths, waited)]]
 
 
@@ -79,35 +80,45 @@ def _start(state: AcceleratorState, models: int) -> _Paths:
     )
 
 
-def _extend(state: AcceleratorState, paths: _Paths, costs: Floats, lengths: npt.NDArray[np.intp]) -> _Paths:
-    """Return every combination, followed by every layer that can follow it."""
+def _extend(
+    state: AcceleratorState, paths: _Paths, costs: Floats, lengths: npt.NDArray[np.intp], *, last: bool
+) -> _Paths:
+    """Return every combination, followed by every layer that can follow it. ``last``: nothing follows those, so what
+    they hold of memory and of layers stays as it was."""
     row, model = np.nonzero(paths.taken < lengths)
     begins = not paths.taken.any()
     load, compute, size, overlap, ready, room = costs[model, paths.taken[row, model]].T
-    longer = paths.rows(row)
+    free, ends = paths.access_free[row], paths.compute_end[row]
+    pause = np.maximum(0.0, np.maximum(_room_at(state, paths, row, size), room) - free)
+    free = free + pause + load
+    start = np.maximum(np.maximum(free - overlap, ready), ends)
+    idle, access_idle = paths.idle[row] + pause + start - ends, paths.access_idle[row] + pause
+    longer = _Paths(
+        model if begins else paths.first[row], paths.taken, free, start + compute, idle, access_idle,
+        paths.allocated, paths.release_time, paths.released,
+    )  # fmt: skip
+    if last:
+        return longer
+    longer.taken = paths.taken[row]
     longer.taken[np.arange(row.size), model] += 1
-    if begins:
-        longer.first = model
-    pause = np.maximum(0.0, np.maximum(_room_at(state, longer, size), room) - longer.access_free)
-    longer.access_free = longer.access_free + pause + load
-    start = np.maximum(np.maximum(longer.access_free - overlap, ready), longer.compute_end)
-    longer.idle = longer.idle + pause + start - longer.compute_end
-    longer.access_idle = longer.access_idle + pause
-    longer.compute_end = start + compute
-    longer.allocated = longer.allocated + size
-    longer.release_time = np.column_stack([longer.release_time, longer.compute_end])
-    before = longer.released[:, -1] if longer.released.shape[1] else 0.0
-    longer.released = np.column_stack([longer.released, before + size])
+    longer.allocated = paths.allocated[row] + size
+    longer.release_time = np.column_stack([paths.release_time[row], longer.compute_end])
+    released = paths.released[row]
+    before = released[:, -1] if released.shape[1] else 0.0
+    longer.released = np.column_stack([released, before + size])
     return longer if row.size <= BEAM else longer.rows(_cheapest(longer, BEAM))
 
 
-def _room_at(state: AcceleratorState, paths: _Paths, size: Floats) -> Floats:
-    """Return when ``size`` bytes are free after each combination."""
-    lacking = paths.allocated + size - state.memory_total
-    if not paths.release_time.shape[1] or not (lacking > 0).any():
-        return np.full(size.shape, state.now)
-    enough = np.argmax(paths.released >= lacking[:, None], axis=1)
-    return np.where(lacking > 0, paths.release_time[np.arange(size.size), enough], state.now)
+def _room_at(state: AcceleratorState, paths: _Paths, row: npt.NDArray[np.intp], size: Floats) -> Floats:
+    """Return when ``size`` bytes are free after the combination at each ``row``."""
+    lacking = paths.allocated[row] + size - state.memory_total
+    short = np.flatnonzero(lacking > 0)
+    room = np.full(size.shape, state.now)
+    if short.size and paths.release_time.shape[1]:
+        rows = row[short]
+        enough = np.argmax(paths.released[rows] >= lacking[short, None], axis=1)
+        room[short] = paths.release_time[rows, enough]
+    return room
 
 
 def _best(paths: _Paths, waited: int) -> int:

@@ -60,8 +60,10 @@ class IdleTime(OrderPolicy):
         if self.window > 1 and any(c.following for c in candidates):
             best = first_of_best(state, candidates, self.window)
         else:
-            idle = [(idle_times(state, candidate), candidate) for candidate in candidates]
-            best = min(idle, key=lambda pair: (sum(pair[0]), pair[0].access, *seniority(pair[1], len(candidates))))[1]
+            idle = [idle_times(state, candidate) for candidate in candidates]
+            least = min((compute + access, access) for compute, access in idle)
+            tied = [one for one, mine in zip(candidates, idle, strict=True) if (sum(mine), mine.access) == least]
+            best = min(tied, key=lambda candidate: seniority(candidate, len(candidates)))
         return guarded(best, candidates, self._limit)
 
 
