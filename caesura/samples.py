@@ -152,8 +152,13 @@ def _split(path: Path, name: str, shape: list[int], array: npt.NDArray) -> list[
 def random_samples(image: Image, count: int, seed: int) -> list[Sample]:
     """Return ``count`` samples that spread over the range of each input's quantisation, or over the rows of the table
     that it holds indices of, the same for the same seed."""
+    return random_of(image, image.meta.inputs, count, seed)
+
+
+def random_of(image: Image, ports: Sequence[PortInfo], count: int, seed: int) -> list[Sample]:
+    """Return the same for some of the inputs alone."""
     rng = np.random.default_rng(seed)
-    return [{port.name: _random(image, port, rng) for port in image.meta.inputs} for _ in range(count)]
+    return [{port.name: _random(image, port, rng) for port in ports} for _ in range(count)]
 
 
 def _random(image: Image, port: PortInfo, rng: np.random.Generator) -> npt.NDArray:

@@ -42,7 +42,8 @@ def known(block: str | None) -> str | None:
 
 def elaborated(params: SocParams, block: str | None = None) -> Netlist:
     """Return the whole machine, or the ``block`` of it that is :func:`known`, in a harness."""
-    component = hw.BLOCKS[block](params) if known(block) else hw.Soc(params)
+    name = known(block)
+    component = hw.BLOCKS[name](params) if name else hw.Soc(params)
     return in_harness(f"{params.name} {block}" if block else params.name, component)
 
 

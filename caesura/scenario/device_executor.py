@@ -12,7 +12,8 @@ from caesura.scenario.outcome import Frame, ModelPlace, Outcome
 from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import MachineSpec, Scenario
-from caesura.scenario.served_model import ModelCopies, ServedModel
+from caesura.scenario.served_model import ServedModel
+from caesura.scenario.served_steps import copies_on
 from caesura.views import Progress
 from sw.admission import Admission
 from sw.driver import Device, LoadedModel
@@ -55,7 +56,7 @@ class DeviceExecutor:
     ) -> None:  # fmt: skip
         self.env, self.ticks = simpy.Environment(), scenario.cycles_per_unit
         self._devices, self._models, self._at_arrival = devices, models[0], policies.at_arrival
-        self._loaded = {name: ModelCopies([each[name] for each in models]) for name in models[0]}
+        self._loaded = {name: copies_on(devices, [each[name] for each in models]) for name in models[0]}
         self.alone: dict[str, Alone] = {}
         self.check = OutputCheck()
         self._keep, self._places = keep, dict[str, dict[tuple[int, int], tuple[tuple[int, ...], int]]]()
@@ -106,10 +107,10 @@ class DeviceExecutor:
         number = self._next[run.model]
         self._next[run.model] += 1
         model, done, deadline = self._models[run.model], self.env.event(), run.frame.deadline
-        sample = model.sample_for(number, run.frame.length)
+        sample = model.sample_for(number, run)
         cycle = self._cycle(arrival)
         self._fleet.submit(
-            self._loaded[run.model],
+            self._loaded[run.model].serving(run),
             model.samples[sample],
             priority=0 if self._certified else run.priority,
             deadline=None if deadline is None else self._origin + deadline * self.ticks,
@@ -142,6 +143,8 @@ class DeviceExecutor:
             except OSError as error:
                 self._error = self._error or error
                 return
+        run = sample_run(request).run
+        self._loaded[run.model].ended(run, dropped=dropped or failed)
         self._fleet.bring(request.ended)
         delay = max(0, request.ended - self._origin - self.env.now)
         self.env.process(self._succeed(sample_run(request).done, delay, dropped or failed))
@@ -149,8 +152,10 @@ class DeviceExecutor:
 
     def _take(self, served: SampleRun, outputs: Arrays) -> None:
         run = served.run
-        self.check.add((run.model, served.sample), f"{run.frame.stream} {run.frame.number}", outputs)
-        self._keep(run, outputs)
+        token = f", token {run.token}" if run.tokens > 1 else ""
+        self.check.add((run.model, served.sample), f"{run.frame.stream} {run.frame.number}{token}", outputs)
+        if run.next_token() is None:
+            self._keep(run, outputs)
 
     def _succeed(self, done: simpy.Event, delay: float, dropped: bool) -> Process:
         yield self.env.timeout(delay)

@@ -1,7 +1,7 @@
 """Defines what a scenario is executed by: the interface behind which stand a device and the synthetic machine."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import simpy
@@ -13,12 +13,19 @@ Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
 
 @dataclass(frozen=True, eq=False)
 class ModelRun:
-    """Describes one run of a model that a stage of ``frame`` asks for. ``stage``: its number there, from 0."""
+    """Describes one run of a model that a stage of ``frame`` asks for. ``stage``: its number there, from 0. ``token``:
+    which of so many ``tokens`` of a conversation."""
 
     frame: Frame
     model: str
     priority: int
     stage: int = 0
+    token: int = 0
+    tokens: int = 1
+
+    def next_token(self) -> "ModelRun | None":
+        """Return the run for the token behind, None after the last."""
+        return replace(self, token=self.token + 1) if self.token + 1 < self.tokens else None
 
 
 class ModelExecutor(Protocol):

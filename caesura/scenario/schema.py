@@ -76,6 +76,7 @@ class StageSpec(FileTable):
     cpu: str | None = None
     duration: NotNegative = 0.0
     priority: int | None = None  #: instead of the stream's
+    tokens: Count | None = None  #: of a model that keeps a state: steps of a conversation that begins with the request
     #: of work on the CPU: its end is known when it begins, so that a switch to the next stage may begin ahead of it
     announced: bool = False
 
@@ -85,6 +86,8 @@ class StageSpec(FileTable):
             raise ValueError("must have either model or cpu")
         if self.model is not None and self.duration:
             raise ValueError("has model and duration; durations of models are those of their layers, so remove it")
+        if self.model is None and self.tokens is not None:
+            raise ValueError("has cpu and tokens; a model that keeps a state has some, so remove it")
         if self.model is not None and self.announced:
             raise ValueError("has model and announced; only the end of work on the CPU is known before, so remove it")
         return self

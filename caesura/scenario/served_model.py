@@ -8,8 +8,9 @@ from pathlib import Path
 from caesura.lengths import DynamicModel
 from caesura.samples import Input, Sample, samples_of
 from caesura.scenario.file_table import ScenarioError
+from caesura.scenario.model_executor import ModelRun
 from sw.driver import Device, LoadedModel
-from sw.runtime import InputError, RunStats, Session
+from sw.runtime import InputError, ModelOnDevices, RunStats, Session
 
 SAMPLES = 2  #: random inputs of each model, used in turn; of those in files as many run alone first
 
@@ -24,8 +25,9 @@ class ServedModel:
     samples: Sequence[Sample]
     by_length: Mapping[int, int]
 
-    def sample_for(self, number: int, length: int | None) -> int:
-        """Return the number of the sample that request ``number`` takes, whose inputs shall have ``length``."""
+    def sample_for(self, number: int, run: ModelRun) -> int:
+        """Return the number of the sample that ``run`` takes, the request ``number`` for the model."""
+        length = run.frame.length
         return number % len(self.samples) if length is None or not self.by_length else self.by_length[length]
 
     def first(self) -> range | Sequence[int]:
@@ -59,6 +61,13 @@ class ModelCopies:
     def on(self, device: int) -> LoadedModel | DynamicModel:
         """Return the copy that the next request on a device runs."""
         return next(self._copies[device])
+
+    def serving(self, run: ModelRun) -> ModelOnDevices:
+        """Return what serves ``run``."""
+        return self
+
+    def ended(self, run: ModelRun, *, dropped: bool) -> None:
+        """Say that ``run`` has ended, with a result unless it was ``dropped``."""
 
 
 def samples_in(

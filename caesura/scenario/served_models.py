@@ -7,13 +7,16 @@ from pathlib import Path
 from caesura.api import Device
 from caesura.samples import random_samples
 from caesura.scenario.dynamic_models import load_dynamic
+from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_files import copies
 from caesura.scenario.model_images import KernelRecipe, naming
 from caesura.scenario.schema import Scenario
 from caesura.scenario.served_model import SAMPLES, ServedModel, samples_in
+from caesura.scenario.served_steps import ServedSteps, step_samples, tokens_of
 from hw.image import Image
 from sw.admission import Admission
 from sw.driver import BODY
+from sw.runtime import step_ports
 
 
 def load_models(
@@ -47,9 +50,16 @@ def _loaded(
         device.driver.load(image, engines or "least_used", keep_weights=spec.keep_weights, body_cycles=most)
         for _ in range(number)
     ]
+    used = sorted({engine for model in loaded for engine in model.engines})
+    if step_ports(image)[0]:
+        steps, starts = step_samples(scenario, name, image, folder)
+        return ServedSteps(loaded, used, steps, {}, starts)
+    if tokens := tokens_of(scenario, name):
+        raise ScenarioError(
+            f"model {name!r} keeps nothing from one inference to the next, and a stage has {tokens} tokens: remove them"
+        )
     samples = samples_in(name, spec.inputs, image.meta.inputs, folder)
     samples = samples or random_samples(image, SAMPLES, scenario.seed)
-    used = sorted({engine for model in loaded for engine in model.engines})
     return ServedModel(loaded, used, samples, {})
 
 

@@ -97,6 +97,8 @@ class _Serving:
                 dropped = frame.drop and frame.deadline is not None and self._now() > frame.deadline
             else:
                 dropped = bool((yield self._executor.submit(run)))
+                while not dropped and (run := run.next_token()) is not None:
+                    dropped = bool((yield self._executor.submit(run)))
             if dropped:
                 frame.dropped = self._now()
                 break
@@ -125,7 +127,7 @@ class _Serving:
         if stage.model is None:
             return None
         priority = stream.priority if stage.priority is None else stage.priority
-        return ModelRun(frame, stage.model, priority, number)
+        return ModelRun(frame, stage.model, priority, number, tokens=stage.tokens or 1)
 
     def _compute(self, stream: Stream, stage: StageSpec, following: ModelRun | None) -> Process:
         """Do work on a CPU, in the order in which it became ready."""

@@ -1,6 +1,11 @@
 from . import metrics as metrics, reference as reference
 from .batched_steps import BatchedStep as BatchedStep
-from .conversation import Conversation as Conversation
+from .conversation import (
+    Conversation as Conversation,
+    counts_steps as counts_steps,
+    most_steps as most_steps,
+    step_ports as step_ports,
+)
 from .conversation_batch import BatchedConversation as BatchedConversation, ConversationBatch as ConversationBatch
 from .device_queues import Engines as Engines, least_busy as least_busy, queue_times as queue_times
 from .fleet import (

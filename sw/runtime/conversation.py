@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.contract.isa import Segment
-from hw.image import ParameterInfo, PortInfo
+from hw.image import Image, ParameterInfo, PortInfo
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime.model_data import Arrays, InputError, by_name
 from sw.runtime.session import Session
@@ -24,11 +24,37 @@ def numbers_given(
     given = by_name([port.name for port in ports], inputs)
     for port in ports:
         single = np.prod(port.shape) == 1
-        if port.name not in given and single and _POSITION in port.name:
+        if port.name not in given and counts_steps(port):
             given[port.name] = filled
         if port.name in given and single and np.ndim(given[port.name]) == 0:
             given[port.name] = np.full(port.shape, given[port.name], port.dtype)
     return given
+
+
+def step_ports(image: Image) -> tuple[list[PortInfo], list[PortInfo]]:
+    """Return the inputs and outputs of a step of a model that keeps a state: all but the state. Both are empty for one
+    that keeps nothing."""
+    meta = image.meta
+    held = {tensor.name for tensor in meta.tensors if tensor.segment == Segment.SCRATCH}
+    if not held or not _lengths(image):
+        return [], []
+    return [p for p in meta.inputs if p.tensor not in held], [p for p in meta.outputs if p.tensor not in held]
+
+
+def counts_steps(port: PortInfo) -> bool:
+    """Return whether an input of a step is known: how many came before."""
+    return _POSITION in port.name and np.prod(port.shape) == 1
+
+
+def most_steps(image: Image) -> int:
+    """Return how many steps the memory of a conversation holds."""
+    return min(_lengths(image)) + 1
+
+
+def _lengths(image: Image) -> list[int]:
+    """Return the most rows of each state."""
+    inputs = {port.name for port in image.meta.inputs}
+    return [info.high for info in image.meta.parameters if info.name not in inputs]
 
 
 class Conversation(Session):
@@ -41,17 +67,13 @@ class Conversation(Session):
 
     def __init__(self, device: Device, model: LoadedModel) -> None:
         super().__init__(device, model)
-        meta = model.image.meta
-        held = {tensor.name for tensor in meta.tensors if tensor.segment == Segment.SCRATCH}
-        lengths = [info.high for info in meta.parameters if info.name not in {port.name for port in meta.inputs}]
-        if not held or not lengths:
+        self._inputs, self._outputs = step_ports(model.image)
+        if not self._inputs:
             raise InputError(
                 f"model {model.name!r} keeps nothing from one inference to the next: it has no input that comes back "
                 "as an output with one row more"
             )
-        self._inputs = [port for port in meta.inputs if port.tensor not in held]
-        self._outputs = [port for port in meta.outputs if port.tensor not in held]
-        self.longest = min(lengths) + 1  #: steps that its memory holds
+        self.longest = most_steps(model.image)  #: steps that its memory holds
         self.filled = 0
         self.state = device.new_state(model)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from hw.contract.bus import BusError, BusTimeout
 from hw.image import Image
 from sw.driver import Device, DriverError, LoadedModel
+from sw.runtime.conversation import Conversation
 from sw.runtime.model_data import Arrays
 from sw.runtime.policies import OrderPolicy
 from sw.runtime.request import Inputs, Request
@@ -20,7 +21,7 @@ from sw.runtime.waiting_requests import RequestSource
 class ModelOnDevices(Protocol):
     """Is a model that is loaded on every device of a fleet that serves."""
 
-    def on(self, device: int) -> LoadedModel | ModelHandle | ModelOfInputs:
+    def on(self, device: int) -> LoadedModel | ModelHandle | ModelOfInputs | Conversation:
         """Return what the next request on the device of that number runs."""
 
 

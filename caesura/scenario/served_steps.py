@@ -1,0 +1,125 @@
+"""Defines a model of a scenario that keeps a state: each request is a conversation, token by token."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+from caesura.samples import Sample, random_of
+from caesura.scenario.file_table import ScenarioError
+from caesura.scenario.model_executor import ModelRun
+from caesura.scenario.schema import Scenario
+from caesura.scenario.served_model import SAMPLES, ModelCopies, ServedModel
+from caesura.step_samples import sequences_of
+from hw.image import Image
+from sw.driver import Device, LoadedModel
+from sw.runtime import Conversation, InputError, RunStats, counts_steps, most_steps, step_ports
+
+
+@dataclass(frozen=True)
+class ServedSteps(ServedModel):
+    """Is a model whose requests are conversations. ``samples`` are the steps of all its sequences, which requests take
+    in turn; ``starts``: the first of each sequence, and the end of the last."""
+
+    starts: Sequence[int] = ()
+    _alone: list[Conversation] = field(default_factory=list)  #: the one that runs with nothing else, if one does
+
+    def sample_for(self, number: int, run: ModelRun) -> int:
+        """Return the number of the step that a run is."""
+        return self.starts[run.frame.number % (len(self.starts) - 1)] + run.token
+
+    def first(self) -> range:
+        """Return the numbers of all steps, which run alone in this order."""
+        return range(len(self.samples))
+
+    def alone(self, device: Device, sample: int) -> tuple[LoadedModel, Sample, RunStats]:
+        """Run a step on ``device`` with nothing else, behind those of its sequence before it, which ran just now;
+        return what ran, its outputs, and how long that took."""
+        loaded = self.loaded(sample)
+        if sample in self.starts:
+            self._alone[:] = [Conversation(device, loaded)]
+        outputs, stats = self._alone[0].step(self.samples[sample])
+        if sample + 1 in self.starts:
+            self._alone.pop().close()
+        return loaded, outputs, stats
+
+
+@dataclass(frozen=True, eq=False)
+class _OnOneDevice:
+    conversation: Conversation
+
+    def on(self, device: int) -> Conversation:
+        """Return the conversation, which is on the only device."""
+        return self.conversation
+
+
+class StepCopies(ModelCopies):
+    """Is a model whose requests are conversations, as it is loaded on a device: each begins with the first token of a
+    request, on the next copy, and ends with the last."""
+
+    def __init__(self, device: Device, model: ServedModel) -> None:
+        super().__init__([model])
+        self._device, self._turn = device, cycle(model.copies)
+        self._open: dict[tuple[str, int, int], Conversation] = {}
+
+    def serving(self, run: ModelRun) -> _OnOneDevice:
+        """Return the conversation that ``run`` goes on with."""
+        key = run.frame.stream, run.frame.number, run.stage
+        if not run.token:
+            loaded = next(self._turn)
+            assert isinstance(loaded, LoadedModel)
+            self._open[key] = Conversation(self._device, loaded)
+        return _OnOneDevice(self._open[key])
+
+    def ended(self, run: ModelRun, *, dropped: bool) -> None:
+        """End the conversation of ``run`` if that was its last token, or is one that will have no result."""
+        if dropped or run.next_token() is None:
+            self._open.pop((run.frame.stream, run.frame.number, run.stage)).close()
+
+
+def copies_on(devices: Sequence[Device], models: Sequence[ServedModel]) -> ModelCopies:
+    """Return a model as it is loaded on ``devices``, each with what is in its place in ``models``."""
+    if isinstance(models[0], ServedSteps):
+        return StepCopies(devices[0], models[0])
+    return ModelCopies(models)
+
+
+def tokens_of(scenario: Scenario, name: str) -> int:
+    """Return the most tokens that a request has for the model ``name``; 0 if no stage says how many."""
+    stages = [stage for stream in scenario.streams for stage in stream.stages if stage.model == name]
+    return max((stage.tokens or 0 for stage in stages), default=0)
+
+
+def step_samples(
+    scenario: Scenario, name: str, image: Image, folder: Path
+) -> tuple[list[Sample], list[int]]:  # fmt: skip
+    """Return the steps of all sequences that requests of a model take in turn, and where each begins, and the end:
+    those in the files that it names, or random ones. Raises :class:`ScenarioError` for one that is too short, or longer
+    than the model's memory."""
+    spec, tokens = scenario.models[name], max(1, tokens_of(scenario, name))
+    if scenario.machine.devices > 1:
+        raise ScenarioError(
+            f"model {name!r} keeps a state, which is on one device: remove machine.devices = {scenario.machine.devices}"
+        )
+    if tokens > (most := most_steps(image)):
+        raise ScenarioError(
+            f"model {name!r} has memory for {most} tokens, and a stage has {tokens}; compile it for a longer past, or "
+            "lower tokens"
+        )
+    ports = step_ports(image)[0]
+    try:
+        sequences = [one for file in spec.inputs for one in sequences_of(folder / file, ports)]
+    except InputError as error:
+        raise ScenarioError(f"model {name!r}: inputs: {error}") from None
+    if min(map(len, sequences), default=tokens) < tokens:
+        raise ScenarioError(
+            f"model {name!r}: inputs: a sequence has {min(map(len, sequences))} steps, and a stage {tokens} tokens; "
+            "lower tokens, or name others"
+        )
+    given = [port for port in ports if not counts_steps(port)]
+    sequences = sequences or [random_of(image, given, tokens, scenario.seed + number) for number in range(SAMPLES)]
+    starts, samples = [0], list[Sample]()
+    for sequence in sequences:
+        samples += sequence[:tokens]
+        starts.append(len(samples))
+    return samples, starts
