@@ -184,6 +184,12 @@ class Device:
         self._durations = durations
         self.driver = Driver(bus)
 
+    def __repr__(self) -> str:
+        """Return in a line what it is, and what is loaded."""
+        names = [model.name for model in self.driver.models]
+        told = f"{', '.join(map(repr, names[:3]))}{', ...' if names[3:] else ''}" if names else "nothing"
+        return f"<Device {self.params.name} at cycle {self.bus.cycle:,}, loaded: {told}>"
+
     @property
     def params(self) -> SocParams:
         """Return the parameters of the hardware."""
@@ -262,6 +268,14 @@ class Model:
         self._driver, self._durations = driver, durations
         self._session = Session(driver, loaded)
         self._stats: RunStats | None = None
+
+    def __repr__(self) -> str:
+        """Return in a line what it is, where it runs, and what its last inference took."""
+        last = f", last run {self._stats.cycles:,} cycles" if self._stats else ""
+        return (
+            f"<Model {self.loaded.name!r} on engines {', '.join(map(str, self.loaded.engines))}: "
+            f"{len(self.image.meta.layers)} layers{last}>"
+        )
 
     @property
     def image(self) -> Image:

@@ -57,6 +57,11 @@ class InferenceSession:
             self._device.close()
             raise
 
+    def __repr__(self) -> str:
+        """Return in a line what it runs, and on what."""
+        image = self._model.image
+        return f"<InferenceSession {image.meta.model!r} on {image.params.name}>"
+
     def get_inputs(self) -> list[SessionPort]:
         """Return what the model is given, in order."""
         return [_argument(port) for port in self._model.image.meta.inputs]

@@ -147,6 +147,10 @@ class Profile:
     every: list[LayerProfile]
     total: LayerProfile
 
+    def __repr__(self) -> str:
+        """Return in a line what it is of; its fields have all of it."""
+        return f"<Profile of {self.total.name!r}: {self.total.cycles:,} cycles, {len(self.layers)} layers>"
+
     @property
     def layers(self) -> list[LayerProfile]:
         """Return the layers with jobs, in the model's order."""

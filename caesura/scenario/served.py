@@ -22,6 +22,11 @@ class Served:
     result: dict[str, Any]
     promises: Sequence[PromiseReport] = ()
 
+    def __repr__(self) -> str:
+        """Return in a line what was served; its fields have all of it."""
+        wrong = f", with other outputs {len(self.mismatches)}" if self.mismatches else ""
+        return f"<Served {self.scenario.name!r}: requests {len(self.outcome.frames)}{wrong}>"
+
     @cached_property
     def models(self) -> list[ModelReport]:
         """Return how each model fared, in the order of the scenario."""

@@ -63,6 +63,14 @@ class Image:
     weights: bytes
     host_models: list[bytes] = pydantic.Field(default_factory=list)
 
+    def __repr__(self) -> str:
+        """Return in a line what it is; its fields have all of it."""
+        meta = self.meta
+        return (
+            f"<Image {meta.model!r} for {meta.params.get('name')}: {len(meta.layers)} layers, {len(meta.jobs)} jobs, "
+            f"{len(self.weights):,} bytes of weights>"
+        )
+
     @property
     def params(self) -> SocParams:
         """Return the parameters the image was built for."""

@@ -160,6 +160,11 @@ class Device:
         self._refuse_outstanding(model)
         model.engines = check_engines(model.image, engines, self.params.engines)
 
+    @property
+    def models(self) -> tuple[LoadedModel, ...]:
+        """Return the models that are loaded, in the order in which they were."""
+        return tuple(self._models)
+
     def unload(self, model: LoadedModel) -> None:
         """Give back all that ``model`` uses, its DRAM cleared; raises :class:`DriverError` while its jobs are
         outstanding, or requests for it have not ended."""

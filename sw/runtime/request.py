@@ -116,6 +116,15 @@ class Request:
     step: int = field(default=0, repr=False)
     groups_ended: int = field(default=0, repr=False)
 
+    def __repr__(self) -> str:
+        """Return in a line what it is for and how far it is."""
+        ended = f", ended at cycle {self.ended:,}" if self.ended is not None else ""
+        failed = f", {type(self.error).__name__}" if self.error is not None else ""
+        return (
+            f"<Request {self.number} of {self.model.name!r}: {self.state.name.lower()}, priority {self.priority}, "
+            f"arrival {self.arrival:,}{ended}{failed}>"
+        )
+
     @property
     def name(self) -> str:
         """Return what messages call the request."""

@@ -150,6 +150,11 @@ class Runtime(RequestRunner):
         self._data: dict[int, ModelData] = {}
         self._steps_together = BatchedSteps(self.accept, lambda: device.bus.cycle)
 
+    def __repr__(self) -> str:
+        """Return in a line whose it is, and how many requests there are."""
+        left = sum(not request.done() for request in self.requests)
+        return f"<Runtime on {self.device.params.name}: requests {len(self.requests)}, not ended {left}>"
+
     @property
     def taking_turns(self) -> str | None:
         """Return which loaded models take turns, as their windows in LV2 overlap, and what mends it; None if all can

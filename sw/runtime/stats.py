@@ -1,7 +1,9 @@
 """Tells where the cycles of an inference went: per layer and in total, from the jobs' completions."""
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hw.contract.job import COUNTERS
 from hw.contract.params import SocParams
@@ -60,6 +62,33 @@ class RunStats:
     jobs: list[JobResult]
     begin: int = 0
     on_cpu: tuple[StepOnCpu, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return in a line what an inference took; its fields have all of it."""
+        cpu = f", {self.host:,} cycles on the CPU" if self.host else ""
+        return f"<RunStats: {self.cycles:,} cycles, {self.utilisation:.1%} of the MAC peak{cpu}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the layers, as notebooks show it."""
+        head = "".join(f"<th>{name}</th>" for name in ("layer", "kind", "MACs", "cycles", "utilisation"))
+        rows = "".join(
+            f"<tr><td>{html.escape(one.name)}</td><td>{html.escape(one.kind)}</td><td>{one.macs:,}</td>"
+            f"<td>{one.cycles:,}</td><td>{one.utilisation:.1%}</td></tr>"
+            for one in self.layers if one.engines
+        )  # fmt: skip
+        told = html.escape(repr(self)[1:-1])
+        return f"<table><caption>{told}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` with a row for each layer that had jobs. Raises ``ImportError`` that says what
+        to install."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("RunStats.to_pandas needs pandas: pip install pandas") from None
+        names = ("name", "kind", "output", "macs", "start", "end", "cycles", "engines", "utilisation")
+        rows = [{name: getattr(one, name) for name in names} | one.counters for one in self.layers if one.engines]
+        return pandas.DataFrame(rows)
 
     @property
     def host(self) -> int:

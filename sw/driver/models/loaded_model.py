@@ -54,6 +54,11 @@ class LoadedModel:
         self._bus = bus
         self._scratch = placement.segments[Segment.SCRATCH][0]
 
+    def __repr__(self) -> str:
+        """Return in a line what it is and where it runs."""
+        where = f"engines {', '.join(map(str, self.engines))}" if self.loaded else "no engine: it was unloaded"
+        return f"<LoadedModel {self.number} {self.name!r} on {where}>"
+
     @property
     def segments(self) -> list[tuple[int, int]]:
         """Return (first byte, size) of each segment."""
