@@ -15,6 +15,7 @@ from caesura.commands.admit import admit
 from caesura.commands.bench import bench
 from caesura.commands.compile import compile
 from caesura.commands.demo import demo
+from caesura.commands.diff import diff
 from caesura.commands.export import disasm, export, verilog
 from caesura.commands.fpga import fpga
 from caesura.commands.info import info
@@ -83,7 +84,8 @@ def options(
 
 
 for command in (
-    quantise, run, compile, info, disasm, sweep, export, verilog, fpga, profile, retime, bench, scenario, serve, admit,
+    quantise, run, compile, info, disasm, sweep, export, verilog, fpga, profile, retime, diff, bench, scenario, serve,
+    admit,
 ):  # fmt: skip
     app.command()(command)
 

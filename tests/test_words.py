@@ -18,7 +18,7 @@ accelerator access added addend addition address admit affine allocator alone an
 band bar base beam bench between bits blend board box branch build by bytes cache caesura call cell cells chain change
 channel chart check choice choose client closed code collector column combinational combinations combine command compile
 component const constant contained content context contract control copy cost cut cycle cycles data datapath decode
-defer demo dependencies design died dimension disagreement division docgen duplicate dynamic earliest edge element
+defer demo dependencies design died diff dimension disagreement division docgen duplicate dynamic earliest edge element
 emission emit end error estimate exact excerpt expand export expressions failed family feed fetch field file fill finish
 first fit flag flat float flop flow fold foreign form format found frontend function functional gather geometry grain
 greedy handle heap held importer index inference info inner instance interconnect interfaces interleave interrupt joined

@@ -50,6 +50,8 @@ def folder(tmp_path_factory):
     code, _, error = caesura_command("compile", path / f"{FILE}.onnx", "-o", path / f"{FILE}.cimg")
     assert not code, error
     (path / "s.toml").write_text(SCENARIO, encoding="utf-8")
+    told = {"model": NAME, "preset": NAME, "backend": NAME, "cycles": 1, "layers": [{"name": NAME, "cycles": 1}]}
+    (path / "r.json").write_text(json.dumps(told), encoding="utf-8")
     return path
 
 
@@ -94,6 +96,8 @@ COMMANDS = {
     "serve": ["serve", IMAGE, "--requests", "1", "--chart"],
     "serve, csv": ["serve", IMAGE, "--requests", "1", "--csv"],
     "verilog": ["verilog", "--preset", FILE, "-o", "{folder}"],
+    "diff": ["diff", "{folder}/r.json", "{folder}/r.json", "--all"],
+    "no such result": ["diff", "{folder}/r.json", "{folder}/none-{file}"],
     "fpga": ["fpga", "--preset", FILE],
     "bench": ["bench", "utilisation", "--only", NAME],
     "bench of no name": ["bench", NAME],

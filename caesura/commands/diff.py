@@ -1,0 +1,70 @@
+"""Defines ``caesura diff``, which compares two results."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+
+from caesura.commands.options import Csv, Json, check_form
+from caesura.result_diff import ChangedValue, read_result, result_diff
+from caesura.views import Column, ColumnTable, json_text, line, say, tell, write
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) or value == int(value) else f"{value:,.6g}"
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{'+' if value > 0 else ''}{_number(value)}"
+
+
+_COLUMNS = (
+    Column("name", "what"),
+    Column("before", number=True, text=_number),
+    Column("after", number=True, text=_number),
+    Column("difference", number=True, text=_signed),
+    Column("percent", "%", number=True, text=lambda value: "" if value is None else f"{value:+.1f} %"),
+)
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(help="what caesura run --json, or bench --json, printed")],
+    after: Annotated[Path, typer.Argument(help="the same of another model, machine or commit")],
+    every: Annotated[bool, typer.Option("--all", help="show layers whose cycles are equal, too")] = False,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Compare two runs layer by layer, or two benchmarks figure by figure."""
+    check_form(as_json, as_csv)
+    found = result_diff(read_result(before), read_result(after))
+    totals = _table("", found.totals)
+    if as_json:
+        parts = _table("", found.parts).fields()
+        write(json_text({"results": found.titles, "totals": totals.fields(), "layers": parts, "equal": found.equal}))
+        return
+    if as_csv:
+        write(_table("", [*found.totals, *found.parts]).csv())
+        return
+    changed = [one for one in found.parts if every or one.difference != 0]
+    layers = _table("cycles of layers, the largest difference first", sorted(changed, key=_weight))
+    tell(Group(line(f"{found.titles[0]}, and {found.titles[1]}", "bold"), totals.rich()))
+    if changed:
+        tell(layers.rich())
+    if same := len(found.parts) - len(changed):
+        say(f"{same} layer{'s' * (same > 1)} with equal cycles")
+    if found.equal is not None:
+        say(f"outputs: {'equal' if found.equal else 'not equal'}")
+
+
+def _table(title: str, changes: Sequence[ChangedValue]) -> ColumnTable:
+    keys = [column.key for column in _COLUMNS]
+    return ColumnTable(title, _COLUMNS, [{key: getattr(one, key) for key in keys} for one in changes])
+
+
+def _weight(one: ChangedValue) -> float:
+    """Return a key that puts first what changes most; what is in one result alone counts with all it has."""
+    return -abs(one.difference if one.difference is not None else (one.after or one.before or 0))

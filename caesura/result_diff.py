@@ -1,0 +1,105 @@
+"""Compares two results that commands printed as JSON: runs of models layer by layer, or figures of a benchmark."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from caesura import api
+
+#: Figures of a run as a whole, by their keys in its JSON.
+_TOTALS = ("cycles", "latency_cycles", "host_cycles", "macs", "utilisation")
+_HOW = "give what `caesura run --json` or `caesura bench --json` printed"
+
+
+@dataclass(frozen=True)
+class ChangedValue:
+    """Says that what is called ``name`` was ``before`` and is ``after``; None: it is not there."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+    @property
+    def difference(self) -> float | None:
+        """Return by how much it is more, None if it is in one alone."""
+        return None if self.before is None or self.after is None else round(self.after - self.before, 9)
+
+    @property
+    def percent(self) -> float | None:
+        """Return by how many percent it is more, None if nothing says."""
+        return None if self.difference is None or not self.before else round(100 * self.difference / self.before, 3)
+
+
+@dataclass(frozen=True)
+class ResultDiff:
+    """Holds what two results have of the same name: ``totals``, and ``parts``, the cycles of layers of a run; ``equal``
+    outputs, None if they had other inputs, or there are none."""
+
+    titles: tuple[str, str]
+    totals: Sequence[ChangedValue]
+    parts: Sequence[ChangedValue]
+    equal: bool | None
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """Return a result in a file. Raises :class:`caesura.api.UsageError` for one that is none, ``OSError``."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, ValueError) as error:
+        raise api.UsageError(f"{path}: no JSON ({error}); {_HOW}") from None
+    if not isinstance(found, dict) or not (_is_run(found) or _is_bench(found)):
+        raise api.UsageError(f"{path}: holds neither a run nor figures of a benchmark; {_HOW}")
+    return found
+
+
+def result_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> ResultDiff:
+    """Return how ``after`` differs from ``before``; layers, and figures, are those of one name. Raises
+    :class:`caesura.api.UsageError` for results of two kinds."""
+    if _is_run(before) != _is_run(after):
+        raise api.UsageError(f"a run and a benchmark cannot be compared; {_HOW} of both")
+    titles = _title(before), _title(after)
+    if not _is_run(before):
+        return ResultDiff(titles, _changes(*(_named(one["rows"], "value") for one in (before, after))), [], None)
+    totals = [ChangedValue(name, before.get(name), after.get(name)) for name in _TOTALS]
+    parts = _changes(*(_named(one["layers"], "cycles") for one in (before, after)))
+    comparable = before.get("model") == after.get("model") and before.get("inputs") == after.get("inputs")
+    equal = before.get("outputs") == after.get("outputs") if comparable and before.get("outputs") else None
+    return ResultDiff(titles, totals, parts, equal)
+
+
+def _is_run(result: Mapping[str, Any]) -> bool:
+    numbers = all(isinstance(result.get(name), int | float | None) for name in _TOTALS)
+    return "cycles" in result and numbers and _is_list(result.get("layers"), "cycles")
+
+
+def _is_bench(result: Mapping[str, Any]) -> bool:
+    return isinstance(result.get("bench"), str) and _is_list(result.get("rows"), "value")
+
+
+def _is_list(rows: object, key: str) -> bool:
+    """Return whether ``rows`` have a name and a number called ``key``, or none where it was not measured."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return False
+    return all(isinstance(row.get("name"), str) and isinstance(row.get(key, ""), int | float | None) for row in rows)
+
+
+def _title(result: Mapping[str, Any]) -> str:
+    return f"{result.get('model') or result.get('bench')} on {result.get('preset')} ({result.get('backend')})"
+
+
+def _named(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, float | None]:
+    """Return values by name; a name that comes again has its number behind it."""
+    seen, found = Counter[str](), dict[str, float | None]()
+    for row in rows:
+        seen[row["name"]] += 1
+        again = seen[row["name"]]
+        found[row["name"] if again == 1 else f"{row['name']} ({again})"] = row[key]
+    return found
+
+
+def _changes(before: Mapping[str, float | None], after: Mapping[str, float | None]) -> list[ChangedValue]:
+    """Return changes in the order of ``before``, what is new behind them."""
+    return [ChangedValue(name, before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after))]
