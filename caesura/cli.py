@@ -16,7 +16,7 @@ from caesura.commands.bench import bench
 from caesura.commands.compile import compile
 from caesura.commands.demo import demo
 from caesura.commands.diff import diff
-from caesura.commands.export import disasm, export, verilog
+from caesura.commands.export import disasm, export
 from caesura.commands.fpga import fpga
 from caesura.commands.info import info
 from caesura.commands.kernels import kernels
@@ -27,6 +27,7 @@ from caesura.commands.run import run
 from caesura.commands.scenario import scenario
 from caesura.commands.serve import serve
 from caesura.commands.sweep import sweep
+from caesura.commands.verilog import verilog
 from caesura.version import __version__
 from caesura.views import complain, say
 from compiler import OpenDimension, UnsupportedModel

@@ -1,4 +1,4 @@
-"""Defines ``caesura disasm``, ``export`` and ``verilog``, which write images and the accelerator in other forms."""
+"""Defines ``caesura disasm`` and ``export``, which write images in other forms."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from caesura import api
-from caesura.commands.options import ParamsFile, Preset, Set, is_image
-from caesura.machines import machine
-from caesura.views import Progress, listing, say
+from caesura.commands.options import is_image
+from caesura.views import listing, say
 from hw.image import Image
 
 
@@ -33,21 +32,3 @@ def _read(path: Path) -> Image:
     if path.is_file() and not is_image(path):
         raise api.UsageError(f"{path}: not a compiled image; make one with caesura compile MODEL.onnx -o MODEL.cimg")
     return Image.load(path)
-
-
-def verilog(
-    output: Annotated[Path, typer.Option("--output", "-o", help="folder for the files")],
-    preset: Preset = None,
-    params: ParamsFile = None,
-    changes: Set = None,
-) -> None:
-    """Write the accelerator as Verilog."""
-    hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
-    from sim.rtl import write_verilog  # after the check, as it loads Amaranth
-
-    output.mkdir(parents=True, exist_ok=True)
-    with Progress() as progress:
-        progress.task(f"elaborating {hardware.name} and writing Verilog, about a minute for large machines")
-        write_verilog(hardware, output)
-    for path in sorted(output.iterdir()):
-        say(f"{path}: {path.stat().st_size:,} bytes")

@@ -11,10 +11,10 @@ from typing import Any
 from caesura.fpga import paths, routing, synthesis, tools
 from caesura.fpga.bitstream import pack
 from caesura.fpga.boards import Part
-from caesura.fpga.kept import KeptStages, key_of
 from caesura.fpga.netlist import Netlist
-from sim.toolchain import Stages
+from sim.toolchain import KeptStages, Stages, key_of
 
+_FOLDER = "fpga"  #: of the cache
 #: Expected seconds per byte where this machine has not done it before: of RTLIL for synthesis, of the mapped netlist.
 _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 3e-6
 
@@ -42,7 +42,7 @@ class Flow:
         )
 
     def _synthesised(self, netlist: Netlist, key: str, make: Callable[[Netlist, Path], bytes]) -> bytes:
-        kept = KeptStages()
+        kept = KeptStages(_FOLDER)
         raw = kept.find(key)
         if raw is None:
             tools.require("synthesis")
@@ -55,7 +55,7 @@ class Flow:
     def routed(self, name: str, mapped: bytes, seed: int) -> tuple[dict[str, Any], bytes]:
         """Return the result of one seed, see :func:`caesura.fpga.routing.route`, and its configuration. Raises
         :class:`sim.toolchain.BuildError`."""
-        kept = KeptStages()
+        kept = KeptStages(_FOLDER)
         about = (
             mapped,
             routing.arguments(self.part, seed, self.target),
@@ -82,7 +82,7 @@ class Flow:
         mapped = self.mapped(netlist)
         runs = [self.routed(netlist.name, mapped, seed) for seed in seeds]
         _, config = max(runs, key=lambda run: run[0]["fmax"])
-        kept = KeptStages()
+        kept = KeptStages(_FOLDER)
         key = key_of("bitstream", config, tools.version("place and route"))
         bits = kept.find(key)
         if bits is None:

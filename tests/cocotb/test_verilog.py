@@ -27,7 +27,7 @@ pytestmark = [
 @pytest.fixture(scope="session")
 def verilog(tmp_path_factory) -> Path:
     """The SoC ``tiny`` as Verilog."""
-    return write_verilog(preset("tiny"), tmp_path_factory.mktemp("verilog"))
+    return write_verilog(preset("tiny"), tmp_path_factory.mktemp("verilog"))[0]
 
 
 def run_bench(verilog: Path, module: str, **environment: str) -> None:

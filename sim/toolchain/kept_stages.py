@@ -10,18 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from sim import BoundedFolder, cache_dir
+from sim.cache_folder import BoundedFolder, cache_dir
 
 _Made = TypeVar("_Made")
 
-MOST = 4 << 30  #: bytes of all that is kept
+MOST = 4 << 30  #: bytes of all that is kept in one folder
 
 
 class KeptStages:
-    """Makes what a stage makes, once."""
+    """Makes what a stage makes, once: it is kept in ``folder`` of the cache, whose files stay below ``MOST`` bytes."""
 
-    def __init__(self) -> None:
-        self._root = cache_dir() / "fpga"
+    def __init__(self, folder: str) -> None:
+        self._root = cache_dir() / folder
         self._files = BoundedFolder(self._root, MOST)
 
     def find(self, key: str) -> bytes | None:

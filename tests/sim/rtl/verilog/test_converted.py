@@ -1,0 +1,112 @@
+"""What becomes of a netlist on its way to Verilog, on components of a few gates."""
+
+import re
+
+import pytest
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from sim.rtl import YOSYS, run_yosys, to_rtlil
+from sim.rtl.verilog import converted
+from sim.rtl.verilog.names import RESERVED, plain_names
+from sim.rtl.yosys import found_yosys
+
+pytestmark = pytest.mark.skipif(found_yosys() is None, reason=f"pip install {YOSYS[0][0]}")
+PAIR = data.StructLayout({"low": 4, "none": 0, "high": data.StructLayout({"a": unsigned(1), "b": unsigned(3)})})
+
+
+class Counted(wiring.Component):
+    """Adds ``step`` each cycle in which ``semaphore`` is high."""
+
+    def __init__(self, step: int) -> None:
+        self._step = step
+        super().__init__({"semaphore": In(1), "nothing": In(0), "pair": Out(PAIR)})
+
+    def elaborate(self, platform):
+        m = Module()
+        before, unnamed = Signal(8), Signal(8)  # Amaranth sees the name of neither
+        m.d.sync += before.eq(self.pair.as_value() ^ unnamed)
+        m.d.sync += unnamed.eq(before + self.nothing)
+        with m.If(self.semaphore & (unnamed != 0)):
+            m.d.sync += self.pair.as_value().eq(before + self._step)
+        return m
+
+
+class Three(wiring.Component):
+    """Three counters, two of which are equal, a memory of one row, and one of four."""
+
+    def __init__(self) -> None:
+        super().__init__({"on": In(3), "at": In(2), "y": Out(8)})
+
+    def elaborate(self, platform):
+        m = Module()
+        counters = [Counted(1), Counted(1), Counted(2)]
+        m.submodules.row = row = Memory(shape=8, depth=1, init=[5])
+        m.submodules.rows = rows = Memory(shape=8, depth=4, init=[7, 0, 0, 9])
+        reads = row.read_port(), rows.read_port()
+        m.d.comb += reads[1].addr.eq(self.at)
+        m.submodules.lane0, m.submodules.lane1, m.submodules.y = counters
+        for k, counter in enumerate(counters):
+            m.d.comb += counter.semaphore.eq(self.on[k])
+        first, second, third = (counter.pair.as_value() for counter in counters)
+        m.d.sync += self.y.eq((first ^ second ^ third) + reads[0].data + reads[1].data)
+        return m
+
+
+def rtlil_of_three() -> str:
+    return to_rtlil(Three(), name="three", described=True)
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, str]:
+    return converted(rtlil_of_three())
+
+
+def test_equal_modules_are_one(modules):
+    assert sorted(modules) == ["three", "three_lane", "three_y"]
+    assert re.findall(r"^  (three\w*) (\w+) \($", modules["three"], re.MULTILINE)[:2] == [
+        ("three_lane", "lane0"),
+        ("three_lane", "lane1"),
+    ]
+
+
+def test_names_are_plain_and_nothing_has_no_bits(modules):
+    text = "\n".join(modules.values())
+    assert "$" not in text and "\\" not in text and "nothing" not in text and "none" not in text
+    assert not re.search(r"\[-1:0\]|\{0\{|\b0'|\{ *\}", text)
+    assert "input wire semaphore_\n" in text and ".semaphore_(on[0])" in text
+
+
+def test_fields_are_comments_of_the_signal(modules):
+    line = "  // fields: low[3:0], high.a[4], high.b[7:5]\n  output reg [7:0] pair = 8'h00,\n"
+    assert line in modules["three_lane"]
+
+
+def test_a_memory_is_cleared_ahead_of_its_other_rows(modules):
+    block = re.search(r"  initial begin : clear_rows\n(.*?)  end\n", modules["three"], re.DOTALL)
+    rows = (f"    rows[{k}] = 8'h{value:02x};\n" for k, value in enumerate((7, 0, 0, 9)))
+    assert block and block[1].endswith("rows[i] = 0;\n" + "".join(rows))
+
+
+def test_what_is_written_is_what_was_read(modules, tmp_path):
+    """Both are proved equal for eight cycles from power-on."""
+    (tmp_path / "gold.il").write_text(rtlil_of_three())
+    (tmp_path / "gate.v").write_text("\n".join(modules.values()))
+    made = "hierarchy -top three; proc; memory; flatten; opt_clean; setundef -init -zero; rename three"
+    commands = [
+        *f"read_rtlil gold.il; {made} gold; design -stash gold".split("; "),
+        *f"read_verilog gate.v; {made} gate; design -stash gate".split("; "),
+        "design -copy-from gold -as gold gold", "design -copy-from gate -as gate gate",
+        "miter -equiv -flatten -make_outputs gold gate miter", "hierarchy -top miter",
+        "sat -verify -seq 8 -set-def-inputs -prove trigger 0 miter",
+    ]  # fmt: skip
+    run_yosys(commands, tmp_path, tmp_path / "log")
+
+
+def test_names_stay_apart():
+    assert plain_names(["a$1", "a_1", "wire", "wire_", "$signal", "kept"]) == {
+        "a$1": "a_1_", "wire": "wire__", "$signal": "signal"
+    }  # fmt: skip
+    assert {"logic", "semaphore", "reg"} <= RESERVED
