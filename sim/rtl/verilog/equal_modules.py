@@ -26,7 +26,7 @@ def merged(modules: Sequence[ModuleText]) -> list[ModuleText]:
     groups: dict[str, list[str]] = defaultdict(list)
     for module in modules:
         groups[digest(module.path)].append(module.path)
-    names = dict(zip(groups, _names([paths for paths in groups.values()]), strict=True))
+    names = dict(zip(groups, _names(list(groups.values())), strict=True))
     chosen = [by_path[paths[0]] for paths in groups.values()]
     return [
         ModuleText(
@@ -47,9 +47,10 @@ def _names(groups: Sequence[Sequence[str]]) -> list[str]:
     names = [top]
     for k, own in enumerate(endings):
         taken = {ending for other in (*endings[:k], *endings[k + 1 :]) for ending in other}
-        names.append(f"{top}_{next((ending for ending in own if ending not in taken), own[-1])}")
-    if len(set(names)) < len(names):
-        raise ValueError(f"two modules of {top} have one name: {sorted(names)}")
+        name = f"{top}_{next((ending for ending in own if ending not in taken), own[-1])}"
+        while name in names:
+            name += "_"
+        names.append(name)
     return names
 
 

@@ -8,6 +8,7 @@ _MODULE = re.compile(r"^module (\w+)\(.*?\);\n(.*?)^endmodule$", re.MULTILINE | 
 _ATTRIBUTE = re.compile(r"^ *\(\* (\w+) = (.*) \*\)$")
 #: What Yosys says of multiplexers that were a case with all choices, in the middle of an expression.
 _INLINE = re.compile(r"\(\* full_case = 32'd1 \*\) ")
+_OPERATOR = re.compile(r'\(\* src = "([^"]*)" \*\) ')  #: in the middle of an expression
 _PORT = re.compile(r"^  (input|output|inout) (?:(signed) )?(\[\d+:0\] )?(\w+);$")
 _NET = re.compile(r"^  (wire|reg) (?:signed )?(?:\[\d+:0\] )?(\w+)( = .*)?;$")
 _MEMORY = re.compile(r"^  reg \[\d+:0\] (\S+) +\[(\d+):0\];$")
@@ -29,6 +30,8 @@ def _module(name: str, lines: list[str]) -> str:
     said: list[str] = []
     cleared: list[str] = []  # ahead of what comes next
     for line in lines:
+        if not _ATTRIBUTE.match(line):
+            line = _with_sources(line)
         attribute, port, net, memory = (form.match(line) for form in (_ATTRIBUTE, _PORT, _NET, _MEMORY))
         if attribute:
             said += _said(attribute[1], attribute[2])
@@ -59,6 +62,12 @@ def _said(name: str, value: str) -> list[str]:
     if name == "src":
         return [f"  (* src = {value} *)"]
     return comment(f"fields: {value.strip(chr(34))}", "  ") if name == "fields" else []
+
+
+def _with_sources(line: str) -> str:
+    """Return ``line`` with the sources of its operators behind it."""
+    found = dict.fromkeys(_OPERATOR.findall(line))
+    return f"{_OPERATOR.sub('', line)}  // {', '.join(found)}" if found else line
 
 
 def _cleared(memory: str, last: str) -> list[str]:

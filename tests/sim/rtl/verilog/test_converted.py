@@ -34,6 +34,20 @@ class Counted(wiring.Component):
         return m
 
 
+class Holder(wiring.Component):
+    """Holds a counter, and nothing that differs from other holders."""
+
+    def __init__(self, step: int) -> None:
+        self._counter = Counted(step)
+        super().__init__({"semaphore": In(1), "pair": Out(PAIR)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.counter = self._counter
+        m.d.comb += [self._counter.semaphore.eq(self.semaphore), self.pair.eq(self._counter.pair)]
+        return m
+
+
 class Three(wiring.Component):
     """Three counters, two of which are equal, a memory of one row, and one of four."""
 
@@ -42,7 +56,7 @@ class Three(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        counters = [Counted(1), Counted(1), Counted(2)]
+        counters = [Holder(1), Holder(1), Holder(2)]
         m.submodules.row = row = Memory(shape=8, depth=1, init=[5])
         m.submodules.rows = rows = Memory(shape=8, depth=4, init=[7, 0, 0, 9])
         reads = row.read_port(), rows.read_port()
@@ -55,8 +69,8 @@ class Three(wiring.Component):
         return m
 
 
-def rtlil_of_three() -> str:
-    return to_rtlil(Three(), name="three", described=True)
+def rtlil_of_three(**options: bool) -> str:
+    return to_rtlil(Three(), name="three", described=True, **options)
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +79,23 @@ def modules() -> dict[str, str]:
 
 
 def test_equal_modules_are_one(modules):
-    assert sorted(modules) == ["three", "three_lane", "three_y"]
+    assert sorted(modules) == ["three", "three_lane", "three_lane_counter", "three_y", "three_y_counter"]
     assert re.findall(r"^  (three\w*) (\w+) \($", modules["three"], re.MULTILINE)[:2] == [
         ("three_lane", "lane0"),
         ("three_lane", "lane1"),
     ]
+
+
+def test_source_lines_are_told_on_request(modules):
+    assert "src" not in "".join(modules.values())
+    located = converted(rtlil_of_three(sources=True))
+    here = r"tests/sim/rtl/verilog/test_converted\.py:\d+"
+    assert re.search(rf"  assign _00_ = pair \^ pair_10;  // {here}\n", located["three"])
+    assert re.search(rf'  \(\* src = "{here}" \*\)\n  three_lane lane0 \(', located["three"])
+    without = {
+        name: re.sub(r" *\(\* src = .* \*\)\n|  // \S+:\d+$", "", text, flags=re.M) for name, text in located.items()
+    }
+    assert without == modules
 
 
 def test_names_are_plain_and_nothing_has_no_bits(modules):
@@ -81,7 +107,7 @@ def test_names_are_plain_and_nothing_has_no_bits(modules):
 
 def test_fields_are_comments_of_the_signal(modules):
     line = "  // fields: low[3:0], high.a[4], high.b[7:5]\n  output reg [7:0] pair = 8'h00,\n"
-    assert line in modules["three_lane"]
+    assert line in modules["three_lane_counter"]
 
 
 def test_a_memory_is_cleared_ahead_of_its_other_rows(modules):

@@ -82,9 +82,14 @@ def test_split_files_hold_the_same_modules(told, text, split):
     )
 
 
-def test_a_design_is_converted_once(told, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_made", lambda *arguments: pytest.fail("it was kept"))
-    assert write_verilog(preset("tiny"), tmp_path)[0].read_text() == Path(told["files"][0]["path"]).read_text()
+def test_a_design_is_converted_once(text, tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(files, "_made", lambda params, sources, stages: made.append((params, sources)) or {})
+    assert write_verilog(preset("tiny"), tmp_path)[0].read_text() == text and not made
+    others = [(preset("tiny").replace(lv1_bytes=32768), False), (preset("tiny"), True)]
+    for params, sources in others:
+        files.soc_modules(params, sources=sources)
+    assert made == others
 
 
 def test_yosys_finds_nothing(path, tmp_path):
