@@ -13,7 +13,7 @@ from sim.rtl.yosys import run_yosys
 #: Initial value of the output register of a memory, which Amaranth leaves undefined: simulation would start with X.
 _READ_REGISTER = re.compile(r"(?<=INIT_VALUE )(\d+)'x+")
 #: Multiplexers in place of processes: event-driven simulators never run a process that assigns a constant. Wires that
-#: nothing reads are left out, and comparisons that are always true.
+#: nothing reads are left out, and so are those of no bits, which Verilog cannot say.
 _CONVERSION = (
     "read_rtlil netlist.il", "proc -norom", "pmuxtree", "memory_collect", "opt_expr", "opt_clean -purge",
     "write_verilog netlist.v",
@@ -23,7 +23,7 @@ _CONVERSION = (
 def converted(rtlil: str, *, collect: bool = True) -> dict[str, str]:
     """Return the netlist ``rtlil``, from :func:`sim.rtl.rtlil.to_rtlil`, as Verilog modules by name, the top first.
     ``collect`` gathers the ports of each memory in one cell, which Yosys cannot do for one of the size of a DRAM."""
-    modules = with_plain_names(merged(modules_of(rtlil)))
+    modules = merged(with_plain_names(modules_of(rtlil)))
     netlist = "\n".join(module.text() for module in modules)
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         work = Path(folder)

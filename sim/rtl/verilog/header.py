@@ -82,7 +82,8 @@ def _tree(top: str, modules: Mapping[str, str]) -> list[str]:
         alike: dict[str, list[str]] = {}
         for module, instance in children[name]:
             alike.setdefault(module, []).append(instance)
-        for module, instances in alike.items():
+        for module, found in alike.items():
+            instances = sorted(found, key=lambda instance: (len(instance), instance))  # lane9 before lane10
             named = instances[0] if len(instances) == 1 else f"{instances[0]} .. {instances[-1]} ({len(instances)})"
             lines.append(f"{indent}{named}: {module}")
             grow(module, indent + "  ")

@@ -58,10 +58,8 @@ def _module(name: str, lines: list[str]) -> str:
 
 
 def _said(name: str, value: str) -> list[str]:
-    """Return what to write for an attribute: the source as it is, fields as a comment, nothing else."""
-    if name == "src":
-        return [f"  (* src = {value} *)"]
-    return comment(f"fields: {value.strip(chr(34))}", "  ") if name == "fields" else []
+    """Return an attribute as it is written: fields as a comment."""
+    return comment(f"fields: {value.strip(chr(34))}", "  ") if name == "fields" else [f"  (* {name} = {value} *)"]
 
 
 def _with_sources(line: str) -> str:

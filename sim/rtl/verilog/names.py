@@ -30,16 +30,20 @@ _STANDARD = ("mailbox", "process", "randomize", "semaphore", "std")
 RESERVED = frozenset((*_KEYWORDS.split(), *_STANDARD))
 _DECLARED = re.compile(r"^  (?:wire|memory|cell) .*\\(\S+)$")
 _NAME = re.compile(r"(?<=\\)[^\s\"\\]+")
+_NUMBERED = re.compile(r"port\$\d+\$\d+")  #: a port without a name, by the number of a cell somewhere in the design
 _SAID = re.compile(r"^ *attribute ")
 _PORT = re.compile(r"^(    connect \\)(\S+)( .*)$")
 
 
 def plain_names(names: Iterable[str]) -> dict[str, str]:
-    """Return another name for each that has a sign other than letters, digits and ``_`` or is reserved."""
+    """Return another name for each that has a sign other than letters, digits and ``_`` or is reserved. Ports without
+    a name are numbered."""
     known = list(dict.fromkeys(names))
-    taken, plain = set(known), {}
+    taken, plain, ports = set(known), {}, 0
     for name in known:
         new = re.sub(r"\W", "_", name.lstrip("$"), flags=re.ASCII)
+        if _NUMBERED.fullmatch(name):
+            new, ports = f"port_{ports}", ports + 1
         if new in RESERVED:
             new += "_"
         if new == name:
@@ -52,17 +56,16 @@ def plain_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def with_plain_names(modules: Sequence[ModuleText]) -> list[ModuleText]:
-    """Return ``modules`` with plain names, their own and those inside; ports of instances follow their module."""
-    own = plain_names(module.path for module in modules)
+    """Return ``modules`` with plain names inside; ports of instances follow those of their module."""
     plain = {module.path: plain_names(_declared(module)) for module in modules}
-    return [ModuleText(own.get(module.path, module.path), _renamed(module, own, plain)) for module in modules]
+    return [ModuleText(module.path, _renamed(module, plain)) for module in modules]
 
 
 def _declared(module: ModuleText) -> Iterable[str]:
     return (found[1] for found in map(_DECLARED.match, module.lines) if found)
 
 
-def _renamed(module: ModuleText, modules: dict[str, str], plain: dict[str, dict[str, str]]) -> list[str]:
+def _renamed(module: ModuleText, plain: dict[str, dict[str, str]]) -> list[str]:
     own = plain[module.path]
     lines: list[str] = []
     ports: dict[str, str] | None = None  # of the cell that the lines are in
@@ -74,7 +77,7 @@ def _renamed(module: ModuleText, modules: dict[str, str], plain: dict[str, dict[
         instance, port = INSTANCE.match(line), _PORT.match(line)
         if instance:
             ports = plain.get(instance[1], {})
-            line = f"  cell \\{modules.get(instance[1], instance[1])} {rename(chr(92) + instance[2])}"
+            line = f"  cell \\{instance[1]} {rename(chr(92) + instance[2])}"
         elif line.startswith("  cell "):
             ports = {}
             line = rename(line)

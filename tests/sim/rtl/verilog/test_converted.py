@@ -10,7 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from sim.rtl import YOSYS, run_yosys, to_rtlil
 from sim.rtl.verilog import converted
+from sim.rtl.verilog.equal_modules import merged
 from sim.rtl.verilog.names import RESERVED, plain_names
+from sim.rtl.verilog.netlist_text import ModuleText
 from sim.rtl.yosys import found_yosys
 
 pytestmark = pytest.mark.skipif(found_yosys() is None, reason=f"pip install {YOSYS[0][0]}")
@@ -65,7 +67,9 @@ class Three(wiring.Component):
         for k, counter in enumerate(counters):
             m.d.comb += counter.semaphore.eq(self.on[k])
         first, second, third = (counter.pair.as_value() for counter in counters)
-        m.d.sync += self.y.eq((first ^ second ^ third) + reads[0].data + reads[1].data)
+        name = Signal(8, name="rows")  # that of a memory
+        m.d.comb += name.eq(reads[1].data ^ 1)
+        m.d.sync += self.y.eq((first ^ second ^ third) + reads[0].data + name)
         return m
 
 
@@ -86,11 +90,25 @@ def test_equal_modules_are_one(modules):
     ]
 
 
+def test_lines_of_the_source_tell_no_modules_apart():
+    lines = [["  wire width 1 \\a", f'  attribute \\src "hw/soc.py:{line}"'] for line in (1, 2)]
+    cells = [line for k in (0, 1) for line in (f"  cell \\top.pe{k} \\pe{k}", "  end")]
+    modules = [ModuleText("top", cells), ModuleText("top.pe0", lines[0]), ModuleText("top.pe1", lines[1])]
+    top, pe = merged(modules)
+    assert pe == ModuleText("top_pe", lines[0])
+    assert top.lines == ["  cell \\top_pe \\pe0", "  end", "  cell \\top_pe \\pe1", "  end"]
+
+
+def test_modules_of_the_same_place_have_names_of_their_own():
+    modules = [ModuleText("top", []), *(ModuleText(f"top.U${k}", [f"  wire width {k} \\a"]) for k in (1, 2))]
+    assert [module.path for module in merged(modules)] == ["top", "top_U", "top_U_"]
+
+
 def test_source_lines_are_told_on_request(modules):
     assert "src" not in "".join(modules.values())
     located = converted(rtlil_of_three(sources=True))
     here = r"tests/sim/rtl/verilog/test_converted\.py:\d+"
-    assert re.search(rf"  assign _00_ = pair \^ pair_10;  // {here}\n", located["three"])
+    assert re.search(rf"  assign _00_ = pair \^ pair_\d+;  // {here}\n", located["three"])
     assert re.search(rf'  \(\* src = "{here}" \*\)\n  three_lane lane0 \(', located["three"])
     without = {
         name: re.sub(r" *\(\* src = .* \*\)\n|  // \S+:\d+$", "", text, flags=re.M) for name, text in located.items()
@@ -101,7 +119,7 @@ def test_source_lines_are_told_on_request(modules):
 def test_names_are_plain_and_nothing_has_no_bits(modules):
     text = "\n".join(modules.values())
     assert "$" not in text and "\\" not in text and "nothing" not in text and "none" not in text
-    assert not re.search(r"\[-1:0\]|\{0\{|\b0'|\{ *\}", text)
+    assert not re.search(r"'[bh]x|\[-1:0\]|\{0\{|\b0'|\{ *\}", text)
     assert "input wire semaphore_\n" in text and ".semaphore_(on[0])" in text
 
 
@@ -111,9 +129,11 @@ def test_fields_are_comments_of_the_signal(modules):
 
 
 def test_a_memory_is_cleared_ahead_of_its_other_rows(modules):
-    block = re.search(r"  initial begin : clear_rows\n(.*?)  end\n", modules["three"], re.DOTALL)
-    rows = (f"    rows[{k}] = 8'h{value:02x};\n" for k, value in enumerate((7, 0, 0, 9)))
-    assert block and block[1].endswith("rows[i] = 0;\n" + "".join(rows))
+    block = re.search(r"  initial begin : clear_(rows_\d+)\n(.*?)  end\n", modules["three"], re.DOTALL)
+    assert block
+    rows = (f"    {block[1]}[{k}] = 8'h{value:02x};\n" for k, value in enumerate((7, 0, 0, 9)))
+    assert block[2].endswith(f"{block[1]}[i] = 0;\n" + "".join(rows))
+    assert len(re.findall(r"  initial _\d+_ = 8'h00;\n", modules["three"])) == 2  # what has been read
 
 
 def test_what_is_written_is_what_was_read(modules, tmp_path):
@@ -132,7 +152,7 @@ def test_what_is_written_is_what_was_read(modules, tmp_path):
 
 
 def test_names_stay_apart():
-    assert plain_names(["a$1", "a_1", "wire", "wire_", "$signal", "kept"]) == {
-        "a$1": "a_1_", "wire": "wire__", "$signal": "signal"
-    }  # fmt: skip
+    names = ["a$1", "a_1", "wire", "wire_", "$signal", "kept", "port$900$7", "port$12$0"]
+    plain = {"a$1": "a_1_", "wire": "wire__", "$signal": "signal", "port$900$7": "port_0", "port$12$0": "port_1"}
+    assert plain_names(names) == plain
     assert {"logic", "semaphore", "reg"} <= RESERVED

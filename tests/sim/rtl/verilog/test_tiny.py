@@ -57,9 +57,16 @@ def test_copies_do_not_come_back(told, path, text):
     assert f"// {TOP}_lane: 8 instances\n" in text and f"// {TOP}_requantise: 8 instances\n" in text
 
 
+@pytest.mark.slow
+def test_engines_share_their_modules():
+    modules = files.soc_modules(preset("tiny").replace(engines=2))
+    assert len(modules) <= MOST_MODULES and f"{TOP}_engine" in modules
+
+
 def test_names_and_widths(text):
     code = re.sub(r"//.*", "", text)
     assert not re.search(r"\[-1:0\]|\{0\{|\b0'|\\|\$(?!signed)", code)
+    assert "(*" not in code and "`ifndef SYNTHESIS\n  initial begin : clear_" in code
     assert re.search(r"\bsemaphore_\b", code) and not re.search(r"\bsemaphore\b", code)
 
 
