@@ -57,7 +57,7 @@ class CocotbBus:
             await RisingEdge(self._dut.clk)
             for channel in ("ar", "aw"):
                 valid, ready, cache, prot = (
-                    int(getattr(self._dut, f"axi__{channel}{name}").value)
+                    int(getattr(self._dut, f"axi_{channel}{name}").value)
                     for name in ("valid", "ready", "cache", "prot")
                 )
                 if valid and ready:
