@@ -31,7 +31,7 @@ from compiler.plan.memory.dram_need import check_dram, least_sizes
 from compiler.plan.memory.place import STAGING_PARTS, place
 from compiler.plan.memory.place_planned import memory_plan, place_planned
 from compiler.plan.memory.tensor_placement import TensorPlacement
-from compiler.plan.memory.verify import verify_placement
+from compiler.plan.memory.verify import verify_placement, verify_staged
 from compiler.plan.options import RUN, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import VERSION, MemoryPlan, Plan
@@ -204,6 +204,8 @@ def _settled_in(
         budget, placement = placed(model, steps, plan.memory, parts=parts)
         try:
             objects, refused = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+            if not refused:
+                verify_staged(plan.model, placement, budget, _staged(objects))
         except ir.CompileError:  # tiles need larger staging areas, maybe
             if plan.memory or not parts or not placement.moved:
                 raise
@@ -251,7 +253,13 @@ def _made(
     verify_layers(model.graph, flattened(steps))
     budget, placement = placed(model, steps, plan.memory, beneath)
     objects, _ = desk.compile(steps, placement, budget, plan.params, PointLimits.of(plan.options))
+    verify_staged(plan.model, placement, budget, _staged(objects))
     return steps, objects, placement, budget
+
+
+def _staged(objects: Sequence[StepObject]) -> list[int]:
+    """Return the numbers of the steps whose jobs pass something through a staging area."""
+    return [number for number, one in enumerate(objects) if any(job.staged for job in one.jobs)]
 
 
 def given_steps(model: LoweredModel, plan: Plan) -> list[ModelStep]:
@@ -274,5 +282,5 @@ def placed(
         check_dram(graph.name, sizes, params, least=True)
     else:
         budget, placement = place_planned(graph, steps, params, options, memory, beneath)
-    verify_placement(graph.name, placement, budget, steps, planned=memory is not None)
+    verify_placement(graph.name, placement, budget, steps, params, planned=memory is not None)
     return budget, placement

@@ -15,7 +15,7 @@ from compiler.plan.layers.lower import lower
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.layers.verify import verify_layers
 from compiler.plan.memory.place import place
-from compiler.plan.memory.verify import verify_placement
+from compiler.plan.memory.verify import verify_placement, verify_staged
 from compiler.plan.options import Options
 from hw.contract.isa import Op
 from hw.contract.params import preset
@@ -44,15 +44,27 @@ def test_layers_out_of_order_are_found():
 def test_buffers_that_overlap_are_found():
     _, layers, budget, placement = _compiled()
     steps = [ModelStep.alone(layer) for layer in layers]
-    verify_placement("model", placement, budget, steps)
+    verify_placement("model", placement, budget, steps, TINY)
     same = next(iter(b.offset for b in placement.by_tensor.values() if b.segment == 6))
     moved = {id(b): replace(b, offset=same) if b.segment == 6 else b for b in placement.by_tensor.values()}
     broken = replace(placement, by_tensor={name: moved[id(b)] for name, b in placement.by_tensor.items()})
     with pytest.raises(CompileError, match=r"model: internal error: .* share bytes while both live"):
-        verify_placement("model", broken, budget, steps)
+        verify_placement("model", broken, budget, steps, TINY)
     low = {name: replace(b, offset=budget.staging_base) for name, b in placement.by_tensor.items()}
     with pytest.raises(CompileError, match=r"share bytes|lies in the staging areas"):
-        verify_placement("model", replace(placement, by_tensor=low), budget, steps)
+        verify_placement("model", replace(placement, by_tensor=low), budget, steps, TINY)
+
+
+def test_a_tensor_where_instructions_pass_something_is_found():
+    """Whatever the steps were expected to pass: those of jobs that are there count."""
+    _, layers, budget, placement = _compiled()
+    verify_staged("model", placement, budget, range(len(layers)))
+    low = {name: replace(b, offset=budget.staging_base) for name, b in placement.by_tensor.items()}
+    moved = replace(placement, by_tensor=low)
+    verify_staged("model", moved, budget, [])
+    used = next(iter({number for b in low.values() if b.segment == 6 and b.size for number in b.users}))
+    with pytest.raises(CompileError, match=r"model: internal error: .* lies in the staging areas"):
+        verify_staged("model", moved, budget, [used])
 
 
 def test_jobs_with_stray_addresses_or_semaphores_are_found():

@@ -14,7 +14,7 @@ from hw.contract.isa import WIDE_TABLE_BYTES
 from hw.contract.params import SocParams
 
 _LEAST_STAGING = 1024  #: DRAM words: of several tiles, of which two are on their way in either direction
-_SLACK = 1024  #: per layer: parameter blocks, tables, padding
+SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 
 @dataclass(frozen=True)
@@ -109,13 +109,13 @@ def divide(
     quarter, or less as long as they hold the weights of any channel tile that a quarter holds. Tensors get the rest;
     what these leave is given out again by :meth:`Lv2Division.extended`."""
     word = params.lv1_word
-    tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
+    tiles = [(len(layer.tiles), tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     constants = [_row_constants(layer, params) for layer in layers]
-    total = sum(count * size for count, size in tiles) + sum(constants) + _SLACK * len(layers)
+    total = sum(count * size for count, size in tiles) + sum(constants) + SLACK * len(layers)
     useful = -(-total // word) * word
     quarter = lv2_bytes // 4 // engines // word * word
     sizes = [*(size for _, size in tiles), *constants]
-    largest = max((size + _SLACK for size in sizes if size + _SLACK <= quarter), default=0)
+    largest = max((size + SLACK for size in sizes if size + SLACK <= quarter), default=0)
     staging = max(lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
     outside = max((_outside_bytes(graph, layer, lv2_bytes, params, engines) for layer in layers), default=0)
     pair = 2 * max((size for _, size in tiles), default=0)
@@ -152,7 +152,7 @@ def _row_constants(layer: Layer, params: SocParams) -> int:
     return 0
 
 
-def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:
+def tile_bytes(layer: ConvLayer, params: SocParams) -> int:
     """Return the weights and parameters of one channel tile."""
     depth = 1 if layer.depthwise else layer.pe_channels or max(tile.channels for tile in layer.tiles)
     lines = int(np.prod(layer.kernel)) * -(-depth // params.rows) * params.rows

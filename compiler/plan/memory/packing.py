@@ -22,10 +22,11 @@ _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
 @dataclass(frozen=True)
 class Areas:
     """The staging areas, the first ``size`` bytes. They are in use always, or, if ``touched`` has by step of a chain
-    the buffers that pass them where they lie in DRAM, in steps one of whose buffers does."""
+    the buffers that pass them where they lie in DRAM, in steps one of whose buffers does, and in those of ``used``."""
 
     size: int
     touched: Sequence[Sequence[SharedBuffer]] | None = None
+    used: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,10 @@ class _Packer:
         touched = areas.touched or ()
         numbers = {id(one): number for number, one in enumerate(waiting)}
         #: By step: whether it uses the areas wherever these go, and which of these take it to them.
-        self._begun = np.array([any(one.segment is not None for one in held) for held in touched], np.bool_)
+        self._begun = np.array(
+            [at in areas.used or any(one.segment is not None for one in held) for at, held in enumerate(touched)],
+            np.bool_,
+        )
         self._touched = np.zeros((len(touched), len(waiting)), np.bool_)
         for step, held in enumerate(touched):
             self._touched[step, [numbers[id(one)] for one in held if id(one) in numbers]] = True

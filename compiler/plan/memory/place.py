@@ -12,7 +12,7 @@ from compiler.plan.memory.budget import Lv2Budget, Lv2Division, divide
 from compiler.plan.memory.first_fit import ENDLESS, aligned, first_fit
 from compiler.plan.memory.packing import Areas, best_packing
 from compiler.plan.memory.sharing import BufferSharing, SharedBuffer
-from compiler.plan.memory.staging import staged_tensors
+from compiler.plan.memory.staging import StagedSteps
 from compiler.plan.memory.tensor_placement import DRAM_ALIGN, TensorBuffer, TensorPlacement
 from compiler.plan.options import Options
 from compiler.plan.regions.layer_order import Chain, Edges
@@ -56,7 +56,8 @@ def _with_less(
 ) -> tuple[Lv2Budget, TensorPlacement] | None:  # fmt: skip
     """Return the budget of one of ``divisions`` and a placement in which less than ``moved`` passes from and to DRAM,
     and staging areas are tensors' where nothing passes; None if there is none, or it does not fit."""
-    lv2, staged = options.lv2_bytes(params), staged_tensors(steps)
+    lv2 = options.lv2_bytes(params)
+    staged = StagedSteps.of(steps, min(one.least.windows for one in divisions), params)
     division, placement = _placed(graph, sharing, params, options, divisions, staged)
     if placement.moved >= moved:
         return None
@@ -73,11 +74,10 @@ def _used(budget: Lv2Budget, placement: TensorPlacement) -> int:
 
 def _placed(
     graph: ir.Graph, sharing: BufferSharing, params: SocParams, options: Options, divisions: Sequence[Lv2Division],
-    staged: Sequence[frozenset[str]] | None,
+    staged: StagedSteps | None,
 ) -> tuple[Lv2Division, TensorPlacement]:  # fmt: skip
     """Return the division with the least traffic to tensors that did not fit, the first of equals, and the placement.
-    ``staged``: by step the tensors that pass the staging areas where they lie in DRAM; steps that have none there
-    leave the areas to tensors. None: nobody does."""
+    ``staged``: steps that pass nothing through the staging areas leave these to tensors. None: nobody does."""
     placed = [
         (one, place_buffers(graph, sharing, params, one.least.staging_end, one.tensors_end, options.observe, staged))
         for one in divisions
@@ -101,7 +101,7 @@ def shared_buffers(graph: ir.Graph, steps: Sequence[ModelStep], params: SocParam
 
 def place_buffers(
     graph: ir.Graph, sharing: BufferSharing, params: SocParams, low: int, high: int, observe: bool,
-    staged: Sequence[frozenset[str]] | None = None, tries: int = 0,
+    staged: StagedSteps | None = None, tries: int = 0,
 ) -> TensorPlacement:  # fmt: skip
     """Return a placement with tensors from ``low`` to ``high`` of segment 6, or, with ``staged`` (see :func:`_placed`),
     from its first byte on where no staging areas are in use. With ``observe`` no two tensors share DRAM, and
@@ -111,8 +111,8 @@ def place_buffers(
     areas = Areas(low)
     if staged is not None:
         placed = {id(buffer) for buffer in unique}
-        homes = [[sharing.home(name) for name in names] for names in staged]
-        areas = Areas(low, [[one for one in held if id(one) in placed] for held in homes])
+        homes = [[sharing.home(name) for name in names] for names in staged.tensors]
+        areas = Areas(low, [[one for one in held if id(one) in placed] for held in homes], staged.streaming)
     best = best_packing(waiting, params, sharing.order, areas, high, tries)
     states = sum(_aligned(buffer.size) for buffer in unique if buffer.segment == Segment.SCRATCH)
     spilled = [] if observe else [buffer for buffer in waiting if id(buffer) not in best.offsets]

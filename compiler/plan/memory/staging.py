@@ -1,19 +1,37 @@
-"""Which steps pass something through the staging areas of LV2: those that read or write a tensor in DRAM."""
+"""Which steps pass something through the staging areas of LV2: those that read or write a tensor in DRAM, and those
+whose weights come chunk by chunk, as those of one channel tile exceed a window."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from compiler.plan.layers.layer import ConvLayer, Layer, MoveLayer
 from compiler.plan.layers.step import ModelStep
+from compiler.plan.memory.budget import SLACK, tile_bytes
+from hw.contract.params import SocParams
 
 
-def staged_tensors(steps: Sequence[ModelStep]) -> list[frozenset[str]]:
-    """Return by step the tensors that pass the staging areas if they lie in DRAM."""
-    return [frozenset(name for member in step.members for name in _touched(member)) for step in steps]
+@dataclass(frozen=True)
+class StagedSteps:
+    """Holds by step the ``tensors`` that pass the staging areas if they lie in DRAM, and the numbers of the steps that
+    pass weights there wherever tensors lie, ``streaming``."""
+
+    tensors: Sequence[frozenset[str]]
+    streaming: frozenset[int]
+
+    @classmethod
+    def of(cls, steps: Sequence[ModelStep], windows: int, params: SocParams) -> "StagedSteps":
+        """Return those of ``steps`` if a ring of weight windows has ``windows`` bytes, or more."""
+        tensors = [frozenset(name for member in step.members for name in _touched(member)) for step in steps]
+        streaming = (at for at, step in enumerate(steps) if any(_streams(one, windows, params) for one in step.members))
+        return cls(tensors, frozenset(streaming))
+
+    def numbers(self, on_chip: Callable[[str], bool]) -> frozenset[int]:
+        """Return the steps that pass something; ``on_chip``: whether a tensor lies in LV2."""
+        return self.streaming | {at for at, names in enumerate(self.tensors) if not all(map(on_chip, names))}
 
 
-def staged_steps(steps: Sequence[ModelStep], on_chip: Callable[[str], bool]) -> frozenset[int]:
-    """Return the numbers of the steps that pass something; ``on_chip``: whether a tensor lies in LV2."""
-    return frozenset(number for number, names in enumerate(staged_tensors(steps)) if not all(map(on_chip, names)))
+def _streams(layer: Layer, windows: int, params: SocParams) -> bool:
+    return isinstance(layer, ConvLayer) and tile_bytes(layer, params) + SLACK > windows
 
 
 def _touched(layer: Layer) -> Iterator[str]:

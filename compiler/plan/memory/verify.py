@@ -1,6 +1,6 @@
 """The verifiers of where tensors lie, run before any instruction is made."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, pairwise
 
 from compiler import ir
@@ -8,7 +8,7 @@ from compiler.ir import CompileError
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.sharing import BufferSharing, SharedBuffer
-from compiler.plan.memory.staging import staged_steps
+from compiler.plan.memory.staging import StagedSteps
 from compiler.plan.memory.tensor_placement import DRAM_ALIGN, TensorBuffer, TensorPlacement
 from compiler.plan.options import Options
 from compiler.plan.plan import BufferPlan, MemoryPlan
@@ -20,19 +20,30 @@ _SIZED = {int(one) for one in (Segment.INPUTS, Segment.OUTPUTS, Segment.SCRATCH,
 
 
 def verify_placement(
-    model: str, placement: TensorPlacement, budget: Lv2Budget, steps: Sequence[ModelStep], *, planned: bool = False
+    model: str, placement: TensorPlacement, budget: Lv2Budget, steps: Sequence[ModelStep], params: SocParams, *,
+    planned: bool = False,
 ) -> None:  # fmt: skip
     """Check that buffers which live at the same time share no byte, and that none reaches into the staging areas while
     a step passes something there. Raises :class:`CompileError`, :class:`PlanError` if the placement was ``planned``,
     naming ``model``, a tensor of each, and offsets."""
-    for problem in _overlaps(placement, budget, steps):
+    for problem in _overlaps(placement, budget, steps, params):
         if planned:
             raise PlanError(f"model {model!r}: memory of the plan: {problem}; leave memory out to have it decided")
         raise CompileError(f"{model}: internal error: {problem}")
 
 
-def _overlaps(placement: TensorPlacement, budget: Lv2Budget, steps: Sequence[ModelStep]) -> Iterator[str]:
-    staged = staged_steps(steps, lambda name: placement.home(name).segment in (Segment.LV2, None))
+def verify_staged(model: str, placement: TensorPlacement, budget: Lv2Budget, staged: Iterable[int]) -> None:
+    """Check that no buffer lies in the staging areas while one of the steps ``staged``, whose instructions pass
+    something there, runs. Raises :class:`CompileError` that names ``model`` and a tensor."""
+    for problem in _in_staging(placement, budget, staged):
+        raise CompileError(f"{model}: internal error: {problem}")
+
+
+def _overlaps(
+    placement: TensorPlacement, budget: Lv2Budget, steps: Sequence[ModelStep], params: SocParams
+) -> Iterator[str]:
+    passing = StagedSteps.of(steps, budget.windows, params)
+    staged = passing.numbers(lambda name: placement.home(name).segment in (Segment.LV2, None))
     staged = staged if not budget.placed else frozenset(range(len(steps)))
     names = {id(buffer): name for name, buffer in reversed([*placement.by_tensor.items()])}
     buffers = {id(buffer): buffer for buffer in placement.by_tensor.values() if buffer.size}
@@ -46,13 +57,17 @@ def _overlaps(placement: TensorPlacement, budget: Lv2Budget, steps: Sequence[Mod
                     f"buffers at {a.offset} ({names[id(a)]!r}) and {b.offset} ({names[id(b)]!r}) of segment "
                     f"{int(segment)} share bytes while both live"
                 )
-    for buffer in buffers.values():
-        if (
-            buffer.segment == Segment.LV2
-            and buffer.users
-            and _meets_staging(buffer, budget)
-            and any(placement.order.alive(buffer, number) for number in staged)
-        ):
+    yield from _in_staging(placement, budget, staged)
+
+
+def _in_staging(placement: TensorPlacement, budget: Lv2Budget, staged: Iterable[int]) -> Iterator[str]:
+    """Yield the buffers that lie in the staging areas while one of the steps ``staged`` runs."""
+    names = {id(buffer): name for name, buffer in reversed([*placement.by_tensor.items()])}
+    held = {id(buffer): buffer for buffer in placement.by_tensor.values() if buffer.size and buffer.users}
+    passing = frozenset(staged)
+    for buffer in held.values():
+        meets = buffer.segment == Segment.LV2 and _meets_staging(buffer, budget)
+        if meets and any(placement.order.alive(buffer, number) for number in passing):
             yield f"the buffer at {buffer.offset} of LV2 ({names[id(buffer)]!r}) lies in the staging areas"
 
 

@@ -8,12 +8,17 @@ import pytest
 import caesura
 from benchmarks.workloads import inputs, workload
 from compiler import ALL_LV2, Options, compile_with_report, reference
+from compiler.plan.layers.lower import lower
+from compiler.plan.layers.step import ModelStep
+from compiler.plan.memory.budget import SLACK, tile_bytes
 from compiler.plan.memory.packing import Areas, best_packing
 from compiler.plan.memory.sharing import SharedBuffer
+from compiler.plan.memory.staging import StagedSteps
 from compiler.plan.regions.layer_order import Chain
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, preset
 from sim.model import ModelBus
+from tests.support.graphs import GraphBuilder
 from tests.support.networks import network
 
 TINY, NAME = preset("tiny"), "mobilenetv2_small"
@@ -90,3 +95,22 @@ def test_a_network_fits_where_its_largest_areas_do_not():
     name, params = "kws_dscnn_int8", preset("base")
     made = compile_with_report(network(name), params, options=Options(engines=2, lv2_limit=96 * KIB), jobs=1)
     assert made.spill is None and made.image.meta.lv2_bytes <= 96 * KIB
+
+
+def test_steps_whose_weights_exceed_a_window_pass_the_areas():
+    """They come chunk by chunk, wherever tensors lie."""
+    build = GraphBuilder(0)
+    x = build.conv(build.input((1, 8, 8, 16)), 256, (1, 1))
+    build.output(build.conv(x, 16))
+    layers = lower(build.graph, TINY)
+    steps = [ModelStep.alone(layer) for layer in layers]
+    small, large = (tile_bytes(layer, TINY) + SLACK for layer in layers)
+    assert small < large
+    for windows, streaming in ((small - 1, {0, 1}), (small, {1}), (large - 1, {1}), (large, set())):
+        assert StagedSteps.of(steps, windows, TINY).numbers(lambda name: True) == streaming
+
+
+def test_no_tensor_lies_in_the_areas_while_weights_pass_them():
+    first, second = buffers((32, 0, 1), (32, 2, 3))
+    found = best_packing([first, second], TINY, Chain(), Areas(64, [[], [first], [second], []], frozenset({3})), 160)
+    assert (found.offsets[id(first)], found.offsets[id(second)]) == (0, 64)
