@@ -1,7 +1,9 @@
-"""Example output in README.md is what the commands print, to the cycle. The driving example is in tests/examples."""
+"""Example output in README.md and of the C driver is what the commands print, to the cycle; that of driving is in
+tests/examples."""
 
 import pytest
 
+from examples.c_driver import demo as c_driver
 from examples.digits import demo
 from tests.support.documented import ROOT, check_documented, documented
 from tests.system.command import caesura_command
@@ -27,6 +29,11 @@ def test_make_demo(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["demo"])
     assert demo.main() == 0
     check_documented(documented("README.md", "digits.onnx: "), capsys.readouterr().out)
+
+
+def test_c_driver(capsys):
+    assert c_driver.main([]) == 0
+    check_documented(documented("examples/c_driver/README.md", "digits.onnx on"), capsys.readouterr().out)
 
 
 def test_scenario():
