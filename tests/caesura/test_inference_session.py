@@ -13,8 +13,11 @@ CLASSES = 10
 
 
 def accuracy(module, path: Path, images: np.ndarray, labels: np.ndarray, **machine: object) -> tuple[int, list]:
-    """Such a script: it asks the model what it takes, runs it image by image, and counts what is right."""
-    session = module.InferenceSession(str(path), providers=["CPUExecutionProvider"], **machine)
+    """Such a script: it asks the model what it takes, runs it image by image, and counts what is right. Operators are
+    not joined: products of joined ones saturate at 16 bits on processors without VNNI."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = module.InferenceSession(str(path), options, providers=["CPUExecutionProvider"], **machine)
     (given,), (made,) = session.get_inputs(), session.get_outputs()
     assert given.type == "tensor(float)" and made.shape[-1] == CLASSES
     scores = []
