@@ -1,7 +1,7 @@
-"""How long policies take to decide, in CPU time on the computer that runs them: the least of some batches, since what
-else a computer does can only add."""
+"""How long policies take to decide, in CPU time on the computer that runs them."""
 
 import random
+import statistics
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,22 +12,21 @@ BATCHES = 15
 
 
 def layer_decision(models: int, window: int, repeat: int) -> float:
-    """Return the seconds that idle-time layer scheduling takes to choose among ``models``; in batches of
+    """Return the seconds that idle-time layer scheduling takes to choose among ``models``; median over batches of
     ``repeat``."""
     rng = random.Random(models)
     candidates = [_candidate(rng, number, window) for number in range(models)]
     releases = tuple(Release(100.0 * number, 64) for number in range(1, 9))
     state = AcceleratorState(0.0, 800.0, 100.0, 1024, 512, releases)
     policy = IdleTime(window)
-    return _least(lambda: policy.choose(state, candidates), repeat)
+    return _median(lambda: policy.choose(state, candidates), repeat)
 
 
 def placement(queues: int, repeat: int) -> float:
     """Return the seconds that queue-time balancing takes to place an operator, and to take note of one executed."""
     rng = random.Random(queues)
     policy = QueueTime([0.0] * queues)
-    count = BATCHES * repeat + 8 * queues
-    operators = iter([Operator(number, 0, float(rng.randint(1, 1000))) for number in range(count)])
+    operators = (Operator(number, 0, float(rng.randint(1, 1000))) for number in range(BATCHES * repeat + 8 * queues))
     waiting: deque[tuple[Operator, int]] = deque()
 
     def place() -> None:
@@ -40,7 +39,7 @@ def placement(queues: int, repeat: int) -> float:
 
     for _ in range(8 * queues):
         place()
-    return _least(both, repeat)
+    return _median(both, repeat)
 
 
 def _candidate(rng: random.Random, number: int, window: int) -> Candidate:
@@ -48,11 +47,11 @@ def _candidate(rng: random.Random, number: int, window: int) -> Candidate:
     return Candidate(number, f"model {number}", 0, costs[0], passed_over=rng.randint(0, 4), following=tuple(costs[1:]))
 
 
-def _least(action: Callable[[], object], repeat: int) -> float:
+def _median(action: Callable[[], object], repeat: int) -> float:
     times = []
     for _ in range(BATCHES):
         begin = time.process_time()
         for _ in range(repeat):
             action()
         times.append((time.process_time() - begin) / repeat)
-    return min(times)
+    return statistics.median(times)

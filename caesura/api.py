@@ -188,7 +188,7 @@ class Device:
         """Return in a line what it is, and what is loaded."""
         names = [model.name for model in self.driver.models]
         told = f"{', '.join(map(repr, names[:3]))}{', ...' if names[3:] else ''}" if names else "nothing"
-        return f"<Device {self.params.name} at cycle {self.bus.cycle:,}, loaded: {told}>"
+        return f"<Device {self.params.name!r} at cycle {self.bus.cycle:,}, loaded: {told}>"
 
     @property
     def params(self) -> SocParams:

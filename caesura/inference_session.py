@@ -60,7 +60,7 @@ class InferenceSession:
     def __repr__(self) -> str:
         """Return in a line what it runs, and on what."""
         image = self._model.image
-        return f"<InferenceSession {image.meta.model!r} on {image.params.name}>"
+        return f"<InferenceSession {image.meta.model!r} on {image.params.name!r}>"
 
     def get_inputs(self) -> list[SessionPort]:
         """Return what the model is given, in order."""

@@ -11,6 +11,7 @@ from caesura import api
 
 #: Figures of a run as a whole, by their keys in its JSON.
 _TOTALS = ("cycles", "latency_cycles", "host_cycles", "macs", "utilisation")
+_MOST = 2**63  #: neither infinity nor what is not a number
 _HOW = "give what `caesura run --json` or `caesura bench --json` printed"
 
 
@@ -48,7 +49,7 @@ def read_result(path: Path) -> dict[str, Any]:
     """Return a result in a file. Raises :class:`caesura.api.UsageError` for one that is none, ``OSError``."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, ValueError) as error:
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise api.UsageError(f"{path}: no JSON ({error}); {_HOW}") from None
     if not isinstance(found, dict) or not (_is_run(found) or _is_bench(found)):
         raise api.UsageError(f"{path}: holds neither a run nor figures of a benchmark; {_HOW}")
@@ -71,8 +72,11 @@ def result_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> ResultDi
 
 
 def _is_run(result: Mapping[str, Any]) -> bool:
-    numbers = all(isinstance(result.get(name), int | float | None) for name in _TOTALS)
-    return "cycles" in result and numbers and _is_list(result.get("layers"), "cycles")
+    return (
+        "cycles" in result
+        and all(_is_number(result.get(name)) for name in _TOTALS)
+        and _is_list(result.get("layers"), "cycles")
+    )
 
 
 def _is_bench(result: Mapping[str, Any]) -> bool:
@@ -83,7 +87,12 @@ def _is_list(rows: object, key: str) -> bool:
     """Return whether ``rows`` have a name and a number called ``key``, or none where it was not measured."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return False
-    return all(isinstance(row.get("name"), str) and isinstance(row.get(key, ""), int | float | None) for row in rows)
+    return all(isinstance(row.get("name"), str) and key in row and _is_number(row[key]) for row in rows)
+
+
+def _is_number(value: object) -> bool:
+    """Return whether ``value`` is a number that counts something, or None where nothing was measured."""
+    return value is None or (isinstance(value, int | float) and abs(value) <= _MOST)
 
 
 def _title(result: Mapping[str, Any]) -> str:

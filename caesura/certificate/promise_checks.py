@@ -8,6 +8,7 @@ from caesura.scenario.model_images import KernelRecipe, copies
 from caesura.scenario.promises import Sporadic
 from caesura.scenario.schema import Scenario, Stream
 from hw.image import Image
+from sw.runtime import step_ports
 
 
 def check_promises(scenario: Scenario) -> None:
@@ -41,6 +42,11 @@ def _check_stages(scenario: Scenario, stream: Stream) -> None:
             f"stream {stream.name!r} has {len(stream.stages)} stages; give each model a stream of its own, with the "
             "response time of the one before it as jitter"
         )
+    if (tokens := stream.stages[0].tokens) is not None:
+        raise ScenarioError(
+            f"stream {stream.name!r} has {tokens} tokens a request; a certificate is for requests of one inference, so "
+            "leave the stream out, or remove them"
+        )
     if (number := copies(scenario, stream.models[0])) > 1:
         raise ScenarioError(
             f"model {stream.models[0]!r} is loaded {number} times; add copies = 1: its requests follow each other"
@@ -55,13 +61,19 @@ def _check_stages(scenario: Scenario, stream: Stream) -> None:
 
 
 def images_by_stream(scenario: Scenario, images: Mapping[str, Image | KernelRecipe]) -> dict[str, Image]:
-    """Return the image of the model of each stream. Raises :class:`ScenarioError` for a model of any length."""
+    """Return the image of the model of each stream. Raises :class:`ScenarioError` for a model of any length, and for
+    one that keeps a state: beginning and ending a conversation is not in the analysis."""
     found = {}
     for stream in scenario.streams:
         image = images[stream.models[0]]
         if isinstance(image, KernelRecipe):
             raise ScenarioError(
                 f"model {stream.models[0]!r} has a dynamic dimension; a certificate is for one size: give sizes instead"
+            )
+        if step_ports(image)[0]:
+            raise ScenarioError(
+                f"model {stream.models[0]!r} keeps a state, so its requests are conversations; a certificate is for "
+                "requests of one inference: leave its stream out"
             )
         found[stream.name] = image
     return found

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import cycle
 from pathlib import Path
 
 from caesura.samples import Sample, random_of
@@ -59,14 +58,14 @@ class StepCopies(ModelCopies):
 
     def __init__(self, device: Device, model: ServedModel) -> None:
         super().__init__([model])
-        self._device, self._turn = device, cycle(model.copies)
+        self._device = device
         self._open: dict[tuple[str, int, int], Conversation] = {}
 
     def serving(self, run: ModelRun) -> _OnOneDevice:
         """Return the conversation that ``run`` goes on with."""
         key = run.frame.stream, run.frame.number, run.stage
         if not run.token:
-            loaded = next(self._turn)
+            loaded = self.on(0)
             assert isinstance(loaded, LoadedModel)
             self._open[key] = Conversation(self._device, loaded)
         return _OnOneDevice(self._open[key])
@@ -90,9 +89,7 @@ def tokens_of(scenario: Scenario, name: str) -> int:
     return max((stage.tokens or 0 for stage in stages), default=0)
 
 
-def step_samples(
-    scenario: Scenario, name: str, image: Image, folder: Path
-) -> tuple[list[Sample], list[int]]:  # fmt: skip
+def step_samples(scenario: Scenario, name: str, image: Image, folder: Path) -> tuple[list[Sample], list[int]]:
     """Return the steps of all sequences that requests of a model take in turn, and where each begins, and the end:
     those in the files that it names, or random ones. Raises :class:`ScenarioError` for one that is too short, or longer
     than the model's memory."""

@@ -67,7 +67,7 @@ class Image:
         """Return in a line what it is; its fields have all of it."""
         meta = self.meta
         return (
-            f"<Image {meta.model!r} for {meta.params.get('name')}: {len(meta.layers)} layers, {len(meta.jobs)} jobs, "
+            f"<Image {meta.model!r} for {meta.params.get('name')!r}: {len(meta.layers)} layers, {len(meta.jobs)} jobs, "
             f"{len(self.weights):,} bytes of weights>"
         )
 

@@ -153,7 +153,7 @@ class Runtime(RequestRunner):
     def __repr__(self) -> str:
         """Return in a line whose it is, and how many requests there are."""
         left = sum(not request.done() for request in self.requests)
-        return f"<Runtime on {self.device.params.name}: requests {len(self.requests)}, not ended {left}>"
+        return f"<Runtime on {self.device.params.name!r}: requests {len(self.requests)}, not ended {left}>"
 
     @property
     def taking_turns(self) -> str | None:

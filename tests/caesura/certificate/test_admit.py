@@ -2,6 +2,7 @@
 
 import json
 
+import onnx
 import pytest
 from typer.testing import CliRunner
 
@@ -11,6 +12,7 @@ from caesura.cli import app
 from caesura.scenario.file_table import ScenarioError
 from tests.caesura.certificate.scenario_file import scenario_file
 from tests.caesura.certificate.two_digits import DIGITS, scenario
+from tests.support.small_step import small_step
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +124,7 @@ def test_a_stream_that_does_not_exist_is_an_error(tmp_path):
         ({"arrivals": {"kind": "poisson", "interval": 9, "count": 5}}, r"poisson\) have no least distance; add police"),
         ({"arrivals": {"kind": "closed", "count": 5}}, r"\(closed\) have no least distance"),
         ({"stages": [{"model": "short"}, {"cpu": "parse", "duration": 5}]}, "has 2 stages; give each model a stream"),
+        ({"stages": [{"model": "short", "tokens": 6}]}, "'urgent' has 6 tokens a request; a certificate is"),
         ({"stages": [{"model": "long"}]}, "'urgent' and 'steady' run one model, 'long'.*give it twice"),
         ({"models__short__copies": 2}, "'short' is loaded 2 times; add copies = 1"),
         ({"machine__placed": True, "models__short__engines": 1, "models__long__engines": 1}, "machine.placed lets"),
@@ -132,6 +135,14 @@ def test_a_stream_that_does_not_exist_is_an_error(tmp_path):
 def test_what_cannot_be_answered_for_is_refused(changes, told):
     with pytest.raises(ScenarioError, match=told):
         caesura.admit(scenario(**changes))
+
+
+def test_a_model_that_keeps_a_state_is_refused(tmp_path):
+    """Without tokens, too: to begin and to end a conversation takes time that is not in the analysis."""
+    onnx.save(small_step(), tmp_path / "step.onnx")
+    model = {"onnx": str(tmp_path / "step.onnx"), "sizes": {"past": 7}}
+    with pytest.raises(ScenarioError, match="'short' keeps a state, so its requests are conversations"):
+        caesura.admit(scenario(models__short=model))
 
 
 def test_a_model_that_may_run_on_any_engine_is_refused():

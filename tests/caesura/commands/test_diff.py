@@ -91,6 +91,10 @@ def test_benchmarks_are_compared_figure_by_figure(tmp_path):
         ('{"cycles": 1, "layers": [{"name": "x"}]}', "neither a run nor figures"),
         ('{"cycles": 1, "layers": [{"name": "x", "cycles": "2"}]}', "neither a run nor figures"),
         ('{"cycles": "1", "layers": []}', "neither a run nor figures"),
+        ('{"cycles": NaN, "layers": []}', "neither a run nor figures"),
+        ('{"cycles": 1e999, "layers": []}', "neither a run nor figures"),
+        (f'{{"cycles": 1{"0" * 400}, "layers": []}}', "neither a run nor figures"),
+        ("[" * 100_000, "no JSON"),
         ('{"bench": "order", "rows": []}', "cannot be compared"),
     ],
 )

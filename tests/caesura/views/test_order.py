@@ -32,7 +32,6 @@ def test_measured(network, tmp_path):
     assert report["order"][0]["subgraphs"]
 
 
-@pytest.mark.slow
 def test_by_price(network, tmp_path):
     text = said(network, "-o", str(tmp_path / "x.cimg"))
     assert "order search" in text and "measured" not in text

@@ -7,7 +7,8 @@ import pytest
 
 import caesura
 from benchmarks.workloads import inputs, workload
-from compiler import ALL_LV2, Options, compile_with_report, reference
+from compiler import ALL_LV2, Options, compile_with_report, import_model, reference
+from compiler.pipeline import build
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.budget import SLACK, tile_bytes
@@ -80,6 +81,20 @@ def test_outputs_are_right_where_tensors_lie_in_areas_that_are_not_in_use(narrow
     area = memory.staging.base + narrow.image.params.engines * memory.staging.size
     assert memory.staging.base == 0
     assert any(one.segment == Segment.LV2 and one.size and one.offset < area for one in memory.buffers)
+
+
+@pytest.mark.slow
+def test_what_passes_an_area_unforeseen_is_seen_in_the_jobs(monkeypatch):
+    """Steps are taken for such as pass nothing, so tensors lie where they do: the jobs show it, and others are made."""
+    monkeypatch.setattr(
+        StagedSteps, "of", lambda steps, windows, params: StagedSteps([frozenset()] * len(steps), frozenset())
+    )
+    graph, feed = import_model(workload(NAME)), inputs(NAME)
+    image, _ = build(graph, replace(TINY, lv2_bytes=64 * KIB), Options(lv2_limit=ALL_LV2), jobs=1)
+    with ModelBus(image.params) as bus, caesura.Device(bus) as device:
+        found, _ = device.load(image).run(feed)
+    for name, value in reference.run(graph, feed).items():
+        np.testing.assert_array_equal(found[name], value)
 
 
 def test_areas_that_lv2_does_not_hold_are_made_smaller():
