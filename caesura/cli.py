@@ -20,6 +20,7 @@ from caesura.commands.export import disasm, export
 from caesura.commands.fpga import fpga
 from caesura.commands.info import info
 from caesura.commands.kernels import kernels
+from caesura.commands.memory import memory
 from caesura.commands.profile import profile
 from caesura.commands.quantise import quantise
 from caesura.commands.retime import retime
@@ -85,8 +86,8 @@ def options(
 
 
 for command in (
-    quantise, run, compile, info, disasm, sweep, export, verilog, fpga, profile, retime, diff, bench, scenario, serve,
-    admit,
+    quantise, run, compile, info, disasm, sweep, export, verilog, fpga, profile, retime, diff, memory, bench, scenario,
+    serve, admit,
 ):  # fmt: skip
     app.command()(command)
 

@@ -18,7 +18,7 @@ from caesura.image_files import image_for
 from caesura.machines import machine
 from caesura.views import Progress, compiling, say
 from caesura.views.order import tell_measured
-from compiler import ALL_LV2, ORDERS, STRATEGIES, Options
+from compiler import ALL_LV2, OBJECTIVES, ORDERS, STRATEGIES, Options
 from hw.contract.params import SocParams
 from hw.image import Image
 
@@ -67,12 +67,23 @@ def lv2_limit(text: str) -> int | str:
     return size
 
 
+def share(text: str) -> float:
+    """Return a share from 0 to 1, such as ``5%`` or ``0.05``. Raises :class:`caesura.api.UsageError`."""
+    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?(%?)", text.strip(), re.ASCII)
+    value = float(found[1]) / (100 if found[2] else 1) if found else 2.0
+    if value > 1:
+        raise api.UsageError(f"--trade must be a share, such as 5% or 0.05, not {text!r}")
+    return value
+
+
 OPTION_FLAGS = flags_of(
     Options,
     {
         "lv2_limit": Flag(parse=lv2_limit, form="or all (default: the least that costs little)"),
         "order": Flag(choices=ORDERS),
         "order_seconds": Flag("--budget", parse=seconds, form="such as 10s (default: a fixed number of tries)"),
+        "objective": Flag(choices=OBJECTIVES),
+        "trade": Flag(parse=share, form="such as 5% (default: 100%)"),
         "cancel_at": Flag(choices=STRATEGIES),
     },
     WITHOUT_FLAG,

@@ -39,7 +39,13 @@ from .pipeline import (
     settle as settle,
 )
 from .plan.layers.origin import even_pieces as even_pieces
-from .plan.options import ALL_LV2 as ALL_LV2, ORDERS as ORDERS, STRATEGIES as STRATEGIES, Options as Options
+from .plan.options import (
+    ALL_LV2 as ALL_LV2,
+    OBJECTIVES as OBJECTIVES,
+    ORDERS as ORDERS,
+    STRATEGIES as STRATEGIES,
+    Options as Options,
+)
 from .plan.order.dimensions import (
     CHANNELS as CHANNELS,
     ONE_PIXEL as ONE_PIXEL,
@@ -74,6 +80,7 @@ from .plan.plan_error import PlanError as PlanError
 from .quantise import Feed as Feed
 from .reference import run_all as run_all
 from .search.lv2_claim import Lv2Claim as Lv2Claim
+from .search.memory_study import MemoryStudy as MemoryStudy, OrderMemory as OrderMemory, memory_study as memory_study
 from .search.programs import MeasuredBuild as MeasuredBuild, build_timed as build_timed
 from .search.ranges import Told as Told, compile_range as compile_range
 from .states import ModelState as ModelState, ModelStates as ModelStates, states_of as states_of

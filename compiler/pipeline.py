@@ -13,7 +13,7 @@ pass            decides, or makes                                    verifier
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from compiler import ir
@@ -45,6 +45,7 @@ from compiler.plan.steps import joined, step_plans
 from compiler.plan.structure import layer_names, structure_of
 from compiler.plan.verify import verify_jobs, verify_layers_of, verify_model, verify_steps
 from compiler.search.retarget import PlannedLength
+from compiler.search.traffic import least_traffic
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 from hw.image import Image
@@ -110,19 +111,22 @@ def fill(plan: Plan, graph: ir.Graph, desk: Desk) -> tuple[Plan, tuple[OrderRepo
 
 def no_worse(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: Orders) -> Plan:
     """Return ``plan`` settled with ``orders``, or with the model's own where the others are not surely better by price,
-    and take no less as the jobs are scheduled: prices have errors, and a search ends where they are in its favour. Of
-    large models, and of placed ones, that are ``orders``. Raises :class:`compiler.ir.CompileError`."""
-    found, cycles = _settled(plan, model, desk, study, orders)
+    and serve the objective no better as the jobs are scheduled: prices have errors, and a search ends where they are in
+    its favour. Of large models, and of placed ones, that are ``orders``. Raises
+    :class:`compiler.ir.CompileError`."""
+    if plan.options.order == "search" and not plan.options.placed:
+        study, orders = least_traffic(model, study, orders)
+    found = settled(plan, model, desk, study, orders)
     own = study.source
     if orders == own or plan.options.placed or len(model.layers) > _LARGE:
-        return found
-    if study.price(orders) < (1 - _SURE) * study.price(own):
-        return found
+        return found.plan
+    if not found.moved and study.price(orders) < (1 - _SURE) * study.price(own):
+        return found.plan
     try:
-        other, least = _settled(plan, model, desk, study.afresh(), own)
+        other = settled(plan, model, desk, study.afresh(), own)
     except ir.CompileError:  # a buffer fits in no other order
-        return found
-    return other if least <= cycles else found
+        return found.plan
+    return (found if found.serves(other, plan.options) else other).plan
 
 
 def planned(plan: Plan, model: LoweredModel, desk: Desk) -> PlannedLength:
@@ -175,29 +179,46 @@ def settle(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None = No
     """Return ``plan`` of ``model`` with places, tiles, and jobs with their orders. Steps are its own, or those of
     ``orders`` as ``study`` joins them, which learns what cannot be joined. Raises
     :class:`compiler.ir.CompileError`."""
-    return _settled(plan, model, desk, study, orders)[0]
+    return settled(plan, model, desk, study, orders).plan
 
 
-def _settled(
-    plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, orders: Orders
-) -> tuple[Plan, float]:  # fmt: skip
-    """Return likewise the plan, and the cycles of an inference as its jobs are scheduled. Where tensors do not fit,
-    smaller staging areas keep more of them on chip, and make smaller tiles: the better of both is taken."""
-    found, cycles, moved = _settled_in(plan, model, desk, study, orders, STAGING_PARTS)
-    if not moved or plan.memory:
-        return found, cycles
+@dataclass(frozen=True)
+class Settled:
+    """Is a complete plan, the cycles of an inference as its jobs are scheduled, and the bytes of tensors that move from
+    and to DRAM."""
+
+    plan: Plan
+    cycles: float
+    moved: int
+
+    def serves(self, own: "Settled", options: Options) -> bool:
+        """Return whether this serves the objective of ``options`` better than the order of the model, ``own``."""
+        allowed = self.moved <= own.moved or self.cycles < (1 - options.trade) * own.cycles
+        return self.better(own, options) and (allowed or options.objective == "dram")
+
+    def better(self, other: "Settled", options: Options) -> bool:
+        """Return whether this costs less than ``other`` of what the objective makes small."""
+        mine, theirs = (self.cycles, self.moved), (other.cycles, other.moved)
+        return mine[::-1] < theirs[::-1] if options.objective == "dram" else mine < theirs
+
+
+def settled(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, orders: Orders) -> Settled:
+    """Return what :func:`settle` does, with what it costs. Where tensors do not fit, smaller staging areas keep more of
+    them on chip, and make smaller tiles: the better of both is taken."""
+    found = _settled_in(plan, model, desk, study, orders, STAGING_PARTS)
+    if not found.moved or plan.memory:
+        return found
     try:
-        other, least, _ = _settled_in(plan, model, desk, study, orders, ())
+        other = _settled_in(plan, model, desk, study, orders, ())
     except ir.CompileError:
-        return found, cycles
-    return (other, least) if least < cycles else (found, cycles)
+        return found
+    return other if other.better(found, plan.options) else found
 
 
 def _settled_in(
     plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, orders: Orders, parts: Sequence[Fraction]
-) -> tuple[Plan, float, int]:  # fmt: skip
-    """Return the plan with staging areas of one of ``parts`` where tensors do not fit, its cycles, and the bytes of
-    tensors that move from and to DRAM."""
+) -> Settled:  # fmt: skip
+    """Return the plan with staging areas of one of ``parts`` where tensors do not fit."""
     while True:
         steps = late_loads(model.graph, study.joined(orders)) if study else given_steps(model, plan)
         verify_layers(model.graph, flattened(steps))
@@ -222,7 +243,7 @@ def _settled_in(
         steps=step_plans(model.layers, steps, objects),
     )  # fmt: skip
     jobs = [job for one in objects for job in one.jobs]
-    return made, scheduled_cycles(jobs, placement, budget, plan.params), placement.moved
+    return Settled(made, scheduled_cycles(jobs, placement, budget, plan.params), placement.moved)
 
 
 def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:

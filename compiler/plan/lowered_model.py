@@ -11,6 +11,8 @@ from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.load_inputs import inputs_to_load, with_loads
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.verify import verify_layers
+from compiler.plan.memory.layer_lives import LayerLives
+from compiler.plan.memory.place import most_room
 from compiler.plan.options import Options
 from compiler.plan.plan import HeadGroups, InputLoad, Rewrite
 from compiler.plan.regions.defer import defer
@@ -62,13 +64,17 @@ class LoweredModel:
 
     def study(self) -> Study:
         """Return a study of the layers; of observed models, and of those that are shared without regions, they keep
-        their order."""
+        their order, and of those that are to claim least they have that with the fewest bytes alive."""
         graph, params, options, lv2 = self.graph, self.params, self.options, self.options.lv2_bytes(self.params)
         if options.placed:
             if options.observe:
                 return Study(tuple(side_by_side(graph, self.layers, params, options.engines)))
             made = partial(placed_run_study, graph, params=params, engines=options.engines, lv2_bytes=lv2)
             return Study.of_runs(self.layers, partial(made, regions=options.regions))
+        if options.for_memory and not options.observe:
+            lives = LayerLives.of(graph, self.layers, params, self.turns)
+            return Study(lives.ordered(lives.sets.least().order))
         if options.observe or not options.regions:
             return Study(tuple(self.layers))
-        return Study.of(graph, self.layers, params, options.engines, lv2, self.turns)
+        room = most_room(graph, self.layers, params, options)
+        return Study.of(graph, self.layers, params, options.engines, lv2, self.turns, room)

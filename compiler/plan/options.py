@@ -14,6 +14,8 @@ STRATEGIES = ("both", "intervals", "spills")
 #: the best found by a longer search whose prices learn from programs that are timed (:mod:`compiler.timed_order`), or
 #: the best found by compiling and measuring for a time (:mod:`compiler.measured_order`).
 ORDERS = ("search", "source", "exhaustive", "timed", "measured")
+#: What a compilation makes small: cycles, the bytes that pass from and to DRAM, or the LV2 that it claims.
+OBJECTIVES = ("cycles", "dram", "memory")
 ALL_LV2 = "all"  #: of LV2: the limit of a model that is alone
 RUN = ("timed", "measured")  #: orders that are found by programs that run
 _FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
@@ -46,6 +48,12 @@ class Options:
 
     ``order``: order of layers and regions. It is one of ``ORDERS``.
 
+    ``objective``: what is made small. It is one of ``OBJECTIVES``. With ``memory`` a model claims the least LV2 in
+    which nothing is spilled, and layers that would run side by side run one after the other.
+
+    ``trade``: share of the cycles of the model's own order that another must save to move more bytes from and to DRAM
+    than that does (1: no other may).
+
     ``order_seconds``: time after which the order search ends. The image is then not reproducible.
 
     ``cancel_interval``: cycles a pause may wait for HALTED (0: no points). Points lie a part of it apart, and long
@@ -66,11 +74,18 @@ class Options:
     split: bool = True
     regions: bool = True
     order: str = "search"
+    objective: str = "cycles"
+    trade: float = 1.0
     order_seconds: float = math.inf
     cancel_interval: int = 10_000
     cancel_at: str = "both"
     cancel_max_live: int = 0
     cancel_spill_bound: int = 64 * KIB
+
+    @property
+    def for_memory(self) -> bool:
+        """Return whether the model is to claim the least LV2 in which nothing is spilled."""
+        return self.objective == "memory"
 
     @property
     def search_limits(self) -> SearchLimits | None:
@@ -99,6 +114,16 @@ class Options:
             )
         if self.order not in ORDERS:
             raise CompileError(f"model {model!r}: order must be one of {', '.join(ORDERS)}, not {self.order!r}")
+        if self.objective not in OBJECTIVES:
+            raise CompileError(
+                f"model {model!r}: objective must be one of {', '.join(OBJECTIVES)}, not {self.objective!r}"
+            )
+        if not 0 <= self.trade <= 1:
+            raise CompileError(f"model {model!r}: trade must be a share from 0 to 1, not {self.trade!r}")
+        if self.objective != "cycles" and (self.placed or self.order != "search"):
+            raise CompileError(
+                f"model {model!r}: objective {self.objective!r} chooses the order of layers: leave out order and placed"
+            )
         if self.cancel_at not in STRATEGIES:
             raise CompileError(
                 f"model {model!r}: cancel_at must be one of {', '.join(STRATEGIES)}, not {self.cancel_at!r}"

@@ -14,13 +14,15 @@ from fractions import Fraction
 
 from compiler import ir
 from compiler.emission.objects.desk import Desk
-from compiler.pipeline import blank, lowered, no_worse, planned_cycles, searched
+from compiler.pipeline import blank, lowered, no_worse, planned_cycles, searched, settled
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.options import ALL_LV2, RUN, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import Plan
 from compiler.plan.regions.regions import Orders, Study
-from hw.contract.params import SocParams
+from compiler.plan.regions.state_loads import late_loads
+from compiler.search.spill import LEAST_STEP, least_without_spill
+from hw.contract.params import KIB, SocParams
 
 #: Of the cycles with all of LV2, what a smaller part may cost more.
 _LOSS = 0.02
@@ -29,6 +31,7 @@ _JOBS_LOSS = 0.75 * _LOSS
 #: Cycles that this schedule leaves out, too, where it says that a part costs anything: of DS-CNN, which takes 12,457 on
 #: ``base``, a part that should have cost 122 cost 420. Larger models do not notice.
 _UNSEEN = 300
+_HIGHER = 64 * KIB  #: above the least LV2 of tensors, up to which it is tried whether tiles fit
 #: Parts of LV2 that are tried.
 _PARTS = tuple(Fraction(numerator, 64) for numerator in (56, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2))
 
@@ -56,6 +59,8 @@ def claim_that_pays(graph: ir.Graph, params: SocParams, options: Options, desk: 
     to programs that run. Raises :class:`compiler.ir.CompileError` if all of LV2 is too small."""
     if options.order in RUN:
         options = replace(options, order="search")
+    if options.for_memory:
+        return _least(graph, params, options, desk)
     parts = _Parts(graph, params, options, desk)
     last = _last_that_passes(len(_PARTS), parts.pays)
     return parts.found(last)
@@ -68,6 +73,29 @@ def with_claim(graph: ir.Graph, params: SocParams, options: Options, desk: Desk)
         return options, None
     found = claim_that_pays(graph, params, options, desk)
     return replace(options, lv2_limit=found.plan.options.lv2_limit), found.claim
+
+
+def _least(graph: ir.Graph, params: SocParams, options: Options, desk: Desk) -> ClaimedPlan:
+    """Return the plan of ``graph`` in the least LV2 in which nothing is spilled, or in all if there is no such. Tiles
+    may need more than tensors do, so the next sizes are tried, too."""
+    whole = blank(graph, params, replace(options, lv2_limit=ALL_LV2))
+    model = lowered(graph, whole)
+    study, orders, reports = searched(whole, model)
+    known = settled(whole, model, desk, study, orders)
+    steps = late_loads(model.graph, study.joined(orders))
+    size = least_without_spill(model.graph, steps, params, whole.options) or params.lv2_bytes
+    for limit in range(size, min(params.lv2_bytes, size + _HIGHER), LEAST_STEP):
+        plan = blank(graph, params, replace(options, lv2_limit=limit))
+        try:
+            smaller = lowered(graph, plan)
+            study, orders, reports = searched(plan, smaller)
+            found = settled(plan, smaller, desk, study, orders)
+        except ir.CompileError:  # tiles or weights do not fit
+            continue
+        if not found.moved:
+            loss = _share(found.cycles, known.cycles)
+            return ClaimedPlan(found.plan.without_orders(), reports, Lv2Claim(limit, loss))
+    return ClaimedPlan(known.plan.without_orders(), reports, Lv2Claim(params.lv2_bytes, 0.0))
 
 
 def _last_that_passes(count: int, passes: Callable[[int], bool]) -> int:

@@ -13,7 +13,7 @@ from hw.contract.isa import Segment
 from hw.contract.params import MIB, SocParams
 
 _LARGEST = 16 * MIB  #: of LV2 in any machine
-_STEP = 4 * 1024  #: bytes to which the least LV2 is found
+LEAST_STEP = 4 * 1024  #: bytes to which the least LV2 is found
 
 
 @dataclass(frozen=True)
@@ -45,24 +45,26 @@ def spill_of(graph: ir.Graph, plan: Plan) -> SpilledTensors | None:
     names = tuple(one.tensors[0] for one in sorted(spilled, key=lambda one: -one.size))
     model = lowered(graph, plan)
     steps = given_steps(model, plan)
-    return SpilledTensors(
-        names, sum(one.size for one in spilled), _enough(model.graph, steps, plan.params, plan.options)
-    )
+    enough = least_without_spill(model.graph, steps, plan.params, plan.options, plan.options.lv2_bytes(plan.params))
+    return SpilledTensors(names, sum(one.size for one in spilled), enough)
 
 
-def _enough(graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options) -> int | None:
-    """Return the least LV2 in which ``steps`` spill nothing, to within a step."""
-    low, high = options.lv2_bytes(params) // _STEP, _LARGEST // _STEP
+def least_without_spill(
+    graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options, above: int = 0
+) -> int | None:  # fmt: skip
+    """Return the least bytes of LV2, more than ``above``, in which ``steps`` spill nothing, to within a step; None if
+    no machine has so much."""
+    low, high = above // LEAST_STEP, _LARGEST // LEAST_STEP
     if not _fits(high, graph, steps, params, options):
         return None
     while high - low > 1:
         at = (low + high) // 2
         low, high = (low, at) if _fits(at, graph, steps, params, options) else (at, high)
-    return high * _STEP
+    return high * LEAST_STEP
 
 
 def _fits(count: int, graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options) -> bool:
-    machine, part = replace(params, lv2_bytes=_LARGEST), replace(options, lv2_limit=count * _STEP)
+    machine, part = replace(params, lv2_bytes=_LARGEST), replace(options, lv2_limit=count * LEAST_STEP)
     try:
         return not place(graph, steps, machine, part)[1].moved
     except ir.CompileError:

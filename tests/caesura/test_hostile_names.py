@@ -98,6 +98,7 @@ COMMANDS = {
     "verilog": ["verilog", "--preset", FILE, "-o", "{folder}"],
     "diff": ["diff", "{folder}/r.json", "{folder}/r.json", "--all"],
     "no such result": ["diff", "{folder}/r.json", "{folder}/none-{file}"],
+    "memory": ["memory", MODEL, "--sizes", "16KiB"],
     "fpga": ["fpga", "--preset", FILE],
     "bench": ["bench", "utilisation", "--only", NAME],
     "bench of no name": ["bench", NAME],

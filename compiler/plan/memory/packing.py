@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.plan.memory.first_fit import NOWHERE, Integers, aligned, first_fit
+from compiler.plan.memory.residents import BufferLife, residents
 from compiler.plan.memory.sharing import SharedBuffer
 from compiler.plan.regions.layer_order import LayerOrder
 from hw.contract.params import SocParams
@@ -81,6 +82,19 @@ class _Packer:
         places = {id(one): int(at) for one, at in zip(self._waiting, offsets, strict=True) if at != NOWHERE}
         return Packing(places, int(self.traffic[outside].sum()), extent, self._padded)
 
+    def residents(self) -> list[int]:
+        """Return the buffers that should stay, as far as sizes and lives say it: see :mod:`residents`."""
+        users = [(min(one.users), max(one.users)) for one in self._waiting]
+        candidates = [
+            BufferLife(int(size), int(traffic), *life)
+            for size, traffic, life in zip(self._sizes, self.traffic, users, strict=True)
+        ]
+        steps = max((last for _, last in users), default=-1) + 1
+        if self._always:
+            return residents(candidates, [0] * steps, [True] * steps, self._area, self._high)
+        masks = [sum(1 << int(number) for number in np.flatnonzero(held)) for held in self._touched[:steps]]
+        return residents(candidates, masks, self._begun[:steps].tolist(), self._area, self._high)
+
     def _bases(self, used: npt.NDArray[np.bool_]) -> Integers:
         """Return where each may lie at the lowest if the steps ``used`` use the areas."""
         if self._always:
@@ -121,6 +135,10 @@ def best_packing(
         packer = _Packer(waiting, params.lv1_word, order, areas, high, padded=padded)
         orders = [sorted(range(len(waiting)), key=lambda one: key(waiting[one])) for key in _ORDERS]
         packed = [packer.pack(one) for one in orders]
+        if min(one.moved for one in packed) and order.in_turn:
+            stay = set(packer.residents())
+            orders += [[*(i for i in one if i in stay), *(i for i in one if i not in stay)] for one in orders]
+            packed += [packer.pack(one) for one in orders[len(_ORDERS) :]]
         found, first = min(zip(packed, orders, strict=True), key=lambda pair: (pair[0].moved, pair[0].extent))
         return _improved(found, first, tries, packer, waiting)
 

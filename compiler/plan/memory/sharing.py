@@ -169,20 +169,25 @@ class BufferSharing:
 
     def _compute_in_place(self) -> None:
         for number, layer in self._numbered():
-            if layer.output in self.inside:
-                continue
-            target = self.buffers[layer.output]
-            for operand in self._replaceable(layer):
-                buffer = self.buffers[operand]
-                alone = operand not in self.inside and buffer.segment is None and target.segment is None
-                alone = alone and not self._used_behind(number, layer, buffer)
+            for target, buffer in self.replaceable(layer):
                 ends = self.order.last(buffer, number) and self.order.first(target, number)
-                if alone and buffer is not target and ends:
+                if ends and not self._used_behind(number, layer, buffer):
                     buffer.end = target.end
                     buffer.uses += target.uses
                     buffer.users |= target.users
                     self.buffers = {n: buffer if other is target else other for n, other in self.buffers.items()}
                     break
+
+    def replaceable(self, layer: Layer) -> Iterator[tuple[SharedBuffer, SharedBuffer]]:
+        """Yield the buffer of the result of ``layer`` with each of an operand whose place it takes if that dies there:
+        in LV2, and nobody's part."""
+        target = self.buffers[layer.output]
+        if layer.output in self.inside or target.segment is not None:
+            return
+        for operand in self._operands_replaced(layer):
+            buffer = self.buffers[operand]
+            if operand not in self.inside and buffer.segment is None and buffer is not target:
+                yield target, buffer
 
     def _used_behind(self, number: int, layer: Layer, buffer: SharedBuffer) -> bool:
         """Return whether a member of the same region behind ``layer`` uses ``buffer``."""
@@ -191,7 +196,7 @@ class BufferSharing:
         names = {self._outermost(name) for other in behind for name in (*other.inputs, *other.outputs)}
         return any(self.buffers[name] is buffer for name in names)
 
-    def _replaceable(self, layer: Layer) -> list[str]:
+    def _operands_replaced(self, layer: Layer) -> list[str]:
         """Return the operands whose place the result may take; a convolution may not overwrite its own input."""
         if not isinstance(layer, ConvLayer) or not layer.addition:
             return layer.replaceable

@@ -27,6 +27,8 @@ class Lived(Protocol):
 class LayerOrder(ABC):
     """Says in which order layers, given by their numbers, can run."""
 
+    in_turn = False  #: whether they run one after the other, as they are numbered
+
     @abstractmethod
     def apart(self, a: Lived, b: Lived) -> bool:
         """Return whether two buffers never live at the same time: all layers that use one end before any that uses the
@@ -52,6 +54,8 @@ class LayerOrder(ABC):
 class Chain(LayerOrder):
     """Layers run one after the other."""
 
+    in_turn = True
+
     def apart(self, a: Lived, b: Lived) -> bool:
         return max(a.users) < min(b.users) or max(b.users) < min(a.users)
 
@@ -68,6 +72,25 @@ class Chain(LayerOrder):
 
     def last(self, buffer: Lived, layer: int) -> bool:
         return max(buffer.users) == layer
+
+
+class AnyOrder(LayerOrder):
+    """Nothing is known of the order: any two buffers may live at the same time."""
+
+    def apart(self, a: Lived, b: Lived) -> bool:
+        return False
+
+    def together(self, buffers: Sequence[Lived]) -> npt.NDArray[np.bool_]:
+        return np.ones((len(buffers), len(buffers)), np.bool_)
+
+    def alive(self, buffer: Lived, layer: int) -> bool:
+        return True
+
+    def first(self, buffer: Lived, layer: int) -> bool:
+        return False
+
+    def last(self, buffer: Lived, layer: int) -> bool:
+        return False
 
 
 class Edges(LayerOrder):

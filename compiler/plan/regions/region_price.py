@@ -3,11 +3,13 @@
 import itertools
 import math
 from collections.abc import Sequence
+from copy import copy
 
 from compiler.plan.layers.region_share import Share
 from compiler.plan.order.graph import Order, OrderGraph
-from compiler.plan.order.residency import spills, threshold
+from compiler.plan.order.residency import spills
 from compiler.plan.plan import Place
+from compiler.plan.regions.pressure import Pressure, free
 from compiler.plan.regions.region_knowledge import RegionKnowledge
 from compiler.plan.regions.region_rules import RegionRules
 from sim.cost import moved
@@ -19,20 +21,28 @@ class RegionPrice:
     """The price of orders of a part of the layers: cycles of its best regions, and of what is spilled."""
 
     def __init__(
-        self, rules: RegionRules, numbers: Sequence[int], graph: OrderGraph, *, quick: bool = False
+        self, rules: RegionRules, numbers: Sequence[int], graph: OrderGraph, *, quick: bool = False,
+        pressure: Pressure | None = None,
     ) -> None:  # fmt: skip
-        """``numbers``: of the layers that are the operators of ``graph``. ``quick``: by the quick estimate."""
-        self._quick = quick
+        """``numbers``: of the layers that are the operators of ``graph``. ``quick``: by the quick estimate.
+        ``pressure``: what regions pay for bytes beside them, if that decides where orders are cut."""
+        self._quick, self.pressure = quick, pressure
         self._rules, self._numbers, self._graph = rules, numbers, graph
         self._known: dict[tuple[int, ...], tuple[float, tuple[Place, ...]]] = {}
         self._bounds: dict[tuple[int, ...], float] = {}
         self._orders: dict[Order, float] = {}
         self._knowledge = RegionKnowledge()
 
+    def pressed(self, pressure: Pressure | None) -> "RegionPrice":
+        """Return the same, with what is known, under another ``pressure``."""
+        other = copy(self)
+        other.pressure, other._orders = pressure, {}
+        return other
+
     def __call__(self, order: Order) -> float:
         if order not in self._orders:
-            spilled = sum(spills(self._graph, order, threshold(self._rules.lv2_bytes)))
-            self._orders[order] = self.cut(order)[0] + moved(spilled, self._rules.params)
+            spilled = sum(spills(self._graph, order, self._rules.room))
+            self._orders[order] = self.cycles(order) + moved(spilled, self._rules.params)
         return self._orders[order]
 
     def _possible(self, members: tuple[int, ...]) -> bool:
@@ -99,18 +109,26 @@ class RegionPrice:
         numbers = tuple(self._numbers[i] for i in order)
         return [numbers[begin:end] for begin, end in itertools.pairwise([*cuts, len(order)])]
 
+    def cycles(self, order: Order) -> float:
+        """Return the cycles of the regions of ``order``, and of layers that stand alone."""
+        if not self.pressure:
+            return self.cut(order)[0]
+        return sum(self._step(members)[0] for members in self.groups(order))
+
     def cut(self, order: Order) -> tuple[float, list[int]]:
-        """Return the least cycles, and where regions of ``order`` begin."""
+        """Return the least cycles, with what ``pressure`` adds, and where regions of ``order`` begin."""
+        extra = self.pressure.along(order) if self.pressure else free
         numbers = tuple(self._numbers[i] for i in order)
         best: list[tuple[float, int]] = [(0.0, 0)]
         for end in range(1, len(numbers) + 1):
             begins = range(end - 1, max(-1, end - 1 - MOST), -1)
-            least = sorted((best[begin][0] + self._least(numbers[begin:end]), begin) for begin in begins)
+            before = {begin: best[begin][0] + extra(begin, end) for begin in begins}
+            least = sorted((cost + self._least(numbers[begin:end]), begin) for begin, cost in before.items())
             found = (math.inf, 0)
             for bound, begin in least:
                 if bound >= found[0]:
                     break
-                found = min(found, (best[begin][0] + self._step(numbers[begin:end])[0], begin))
+                found = min(found, (before[begin] + self._step(numbers[begin:end])[0], begin))
             best.append(found)
         cuts, end = list[int](), len(numbers)
         while end:

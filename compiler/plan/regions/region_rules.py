@@ -45,7 +45,7 @@ class RegionRules:
     readers: Sequence[frozenset[int]]  #: by layer the numbers of those that read its result
     outside: frozenset[int]  #: layers that read inputs of the model, of which one can stay in LV2
     tensors: Sequence[Mapping[str, int]]  #: by layer bytes of the tensors that it reads and writes
-    lv2_bytes: int  #: of LV2 that the model may use
+    room: int  #: bytes of LV2 that tensors of an order may take
     memory: int  #: bytes of it for the tensors of a region
     window: int  #: bytes of weights that a job may have
     params: SocParams

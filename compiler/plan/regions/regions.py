@@ -11,6 +11,7 @@ read in a region what another makes there: see ``layers/region_share.py`` and ``
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import networkx as nx
@@ -20,13 +21,16 @@ from compiler import ir
 from compiler.plan.layers.flow import layer_flow
 from compiler.plan.layers.layer import ConvLayer, HostLayer, Layer
 from compiler.plan.layers.step import ModelStep
+from compiler.plan.order.alive_sets import AliveSets
 from compiler.plan.order.annealing import annealed
 from compiler.plan.order.graph import OperatorNode, Order, OrderGraph, Price
 from compiler.plan.order.greedy import greedy_order
 from compiler.plan.order.model import order_model
 from compiler.plan.order.report import LowerBound, OrderReport
+from compiler.plan.order.residency import threshold
 from compiler.plan.order.search import SearchLimits
 from compiler.plan.order.subgraphs import subgraphs
+from compiler.plan.regions.pressure import Pressure
 from compiler.plan.regions.region_beam import QUICK, BeamWidth, RegionBeam
 from compiler.plan.regions.region_price import MOST, RegionPrice
 from compiler.plan.regions.region_rules import RegionRules, region_bytes, rows_at_once
@@ -37,6 +41,8 @@ _PART = 0.25  #: of a network that a region may be: it is scheduled as one
 #: Of the cycles of the source order, what another must save: layers stand there where they hold least memory, of which
 #: the price of an order knows little.
 _WORTH = 0.0025
+#: Of the room of LV2 for tensors, what orders are priced by: regions hold more at once than their layers one by one.
+_ROOM = 0.8
 _TENSORS = 5 / 8  #: of LV2 that tensors of a region may take: windows take a quarter, and not all can be packed
 
 
@@ -47,18 +53,20 @@ class RunStudy:
     """Studies layers between two on the CPU: ``operators`` is their graph, ``price`` that of its orders, and learns."""
 
     def __init__(
-        self, graph: ir.Graph, layers: Sequence[Layer], operators: OrderGraph, rules: RegionRules
+        self, graph: ir.Graph, layers: Sequence[Layer], operators: OrderGraph, rules: RegionRules,
+        pressure: Pressure | None = None,
     ) -> None:  # fmt: skip
-        self.operators, self.price = operators, RegionPrice(rules, operators.source, operators)
+        self.operators, self.price = operators, RegionPrice(rules, operators.source, operators, pressure=pressure)
         self.graph, self.layers, self.rules = graph, layers, rules
 
     @classmethod
     def of(
         cls, graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int, *, beside: int = 1,
-        turns: Sequence[Sequence[str]] = (),
+        turns: Sequence[Sequence[str]] = (), room: int | None = None,
     ) -> "RunStudy":  # fmt: skip
         """Return a study of the layers ``run``, which ``engines`` share and which may use ``lv2_bytes`` of LV2;
-        ``beside``: of so many regions that may run at the same time."""
+        ``beside``: of so many regions that may run at the same time; ``room``: of LV2 for tensors, beside staging areas
+        and windows (None: all but a reserve)."""
         flow = layer_flow(graph, run)
         number = {layer: i for i, layer in enumerate(run)}
         roots, inputs = graph.roots(), {port.tensor for port in graph.inputs}
@@ -72,7 +80,8 @@ class RunStudy:
                 if isinstance(layer, ConvLayer) and {roots[name] for name in layer.inputs} & inputs
             ),
             [region_bytes(graph, layer, roots) for layer in run],
-            lv2_bytes, int(_TENSORS * lv2_bytes) // beside, lv2_bytes // 8 // engines // beside, params,
+            threshold(lv2_bytes) if room is None else int(_ROOM * room), int(_TENSORS * lv2_bytes) // beside,
+            lv2_bytes // 8 // engines // beside, params,
             _PART * sum(float(one.busy.max()) for one in times),
             frozenset(i for i, layer in enumerate(run) if rows_at_once(graph, layer, params, engines)),
             one_of_several=beside > 1,
@@ -81,7 +90,15 @@ class RunStudy:
 
     def afresh(self) -> "RunStudy":
         """Return a study of the same layers that has learned nothing."""
-        return RunStudy(self.graph, self.layers, self.operators, self.rules)
+        return RunStudy(self.graph, self.layers, self.operators, self.rules, self.price.pressure)
+
+    def pressed(self, alive: AliveSets, room: int, weight: float) -> "RunStudy":
+        """Return the same study, with what it has learned, where bytes ``alive`` beyond ``room`` cost ``weight`` times
+        what DRAM takes for them."""
+        other = copy(self)
+        pressure = Pressure(alive, room, weight, self.rules.params) if weight else None
+        other.price = self.price.pressed(pressure)
+        return other
 
     def search(self, limits: SearchLimits | None, width: BeamWidth = QUICK) -> tuple[Order, OrderReport | None]:
         """Return the best order found within ``limits`` (None: the source order), and what the search did; ``width``
@@ -126,12 +143,12 @@ class Study:
     @classmethod
     def of(
         cls, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int = 0,
-        turns: Sequence[Sequence[str]] = (),
+        turns: Sequence[Sequence[str]] = (), room: int | None = None,
     ) -> "Study":  # fmt: skip
         """Return a study of ``layers``, which ``engines`` share and which may use ``lv2_bytes`` of LV2 (0: all);
-        ``turns``: names of operators that run in this order."""
+        ``turns``: names of operators that run in this order; ``room``: see :meth:`RunStudy.of`."""
         lv2 = lv2_bytes or params.lv2_bytes
-        return cls.of_runs(layers, lambda run: RunStudy.of(graph, run, params, engines, lv2, turns=turns))
+        return cls.of_runs(layers, lambda run: RunStudy.of(graph, run, params, engines, lv2, turns=turns, room=room))
 
     @classmethod
     def of_runs(cls, layers: Sequence[Layer], made: Callable[[list[Layer]], RunStudy]) -> "Study":
@@ -155,6 +172,20 @@ class Study:
     def price(self, orders: Orders) -> float:
         """Return the cycles of ``orders`` by price."""
         return sum(run.price(order) for run, order in zip(self.runs, orders, strict=True))
+
+    def cycles(self, orders: Orders) -> float:
+        """Return the cycles of ``orders``, without what they spill."""
+        return sum(run.price.cycles(order) for run, order in zip(self.runs, orders, strict=True))
+
+    def pressed(self, alive: Sequence[AliveSets], room: int, weight: float) -> "Study":
+        """Return the same study where bytes beyond ``room`` have a price, ``alive`` by run: see
+        :meth:`RunStudy.pressed`."""
+        given = iter(alive)
+        return Study(
+            tuple(
+                part.pressed(next(given), room, weight) if isinstance(part, RunStudy) else part for part in self.parts
+            )
+        )
 
     def afresh(self) -> "Study":
         """Return a study of the same layers that has learned nothing."""

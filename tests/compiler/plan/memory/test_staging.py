@@ -47,13 +47,21 @@ def test_who_finds_no_place_takes_the_areas_into_use():
     assert found.offsets == {id(small): 64} and found.moved == 2 * 256
 
 
+class NotInTurn(Chain):
+    in_turn = False
+
+
 def test_a_better_packing_is_found_by_who_was_left_out():
-    """First fit by life and size keeps small ones, that by size the largest; both keep out what is read most often."""
+    """First fit by life and size keeps small ones, that by size the largest; both keep out what is read most often.
+    Where layers come in turn, it is known at once that this should stay."""
     small, (often, largest) = buffers((48, 0, 1), (48, 0, 1), (48, 0, 1)), buffers((64, 0, 9), (112, 0, 9))
     often.uses = 20
     waiting = [*small, often, largest]
-    few, more = (best_packing(waiting, TINY, Chain(), Areas(0, [waiting, *[[]] * 9]), 160, tries) for tries in (0, 20))
+    areas = Areas(0, [waiting, *[[]] * 9])
+    few, more = (best_packing(waiting, TINY, NotInTurn(), areas, 160, tries) for tries in (0, 20))
     assert id(often) not in few.offsets and id(often) in more.offsets and more.moved < few.moved
+    exact = best_packing(waiting, TINY, Chain(), areas, 160)
+    assert id(often) in exact.offsets and exact.moved <= more.moved
 
 
 @pytest.fixture(scope="module")

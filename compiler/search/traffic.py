@@ -1,0 +1,86 @@
+"""Which orders of layers, cut into which regions, pass little from and to DRAM: decided where tensors have places.
+
+The price of an order knows little of what has no room in LV2: where that lies decides, what regions hold at once, and
+what staging areas take. So of a few candidates, where any of them passes something, the tensors are placed: the order
+that was found, that of the model, and that with the fewest bytes alive, each cut into regions that pay more or less for
+the bytes beside them (:mod:`compiler.plan.regions.pressure`). To place takes milliseconds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from compiler import ir
+from compiler.plan.layers.step import flattened
+from compiler.plan.lowered_model import LoweredModel
+from compiler.plan.memory.layer_lives import LayerLives
+from compiler.plan.memory.place import most_room, place
+from compiler.plan.options import Options
+from compiler.plan.order.alive_sets import AliveSets
+from compiler.plan.regions.pressure import WEIGHTS
+from compiler.plan.regions.regions import Orders, RunStudy, Study
+from compiler.plan.regions.state_loads import late_loads
+from sim.cost import moved
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Is a candidate: ``study`` joins ``orders`` to steps that take ``cycles`` by price, of which ``spilled`` bytes
+    pass from and to DRAM."""
+
+    study: Study
+    orders: Orders
+    cycles: float
+    spilled: int
+
+    def better(self, other: "Traffic", options: Options) -> bool:
+        """Return whether this serves the objective of ``options`` better than ``other``."""
+        mine, theirs = (self.cycles, self.spilled), (other.cycles, other.spilled)
+        return mine[::-1] < theirs[::-1] if options.objective == "dram" else mine < theirs
+
+
+def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[Study, Orders]:
+    """Return the study and the orders, of those that ``study`` may have, that serve the objective best: those with the
+    fewest cycles that pass no more than the model's own order does, unless they save the trade of the options, or those
+    that pass least."""
+    found = _candidate(model, study, orders)
+    if not study.runs or found is None or not found.spilled:
+        return study, orders
+    own = _candidate(model, study, study.source)
+    limit = own.spilled if own else 0
+    allowed = [
+        one
+        for one in (found, own, *_others(model, study, orders))
+        if one and (one.spilled <= limit or (own and one.cycles < (1 - model.options.trade) * own.cycles))
+    ]
+    best = found if not allowed else allowed[0]
+    for one in allowed[1:]:
+        best = one if one.better(best, model.options) else best
+    return best.study, best.orders
+
+
+def _others(model: LoweredModel, study: Study, orders: Orders) -> Iterator[Traffic | None]:
+    steps = flattened(late_loads(model.graph, study.joined(orders)))
+    room = most_room(model.graph, steps, model.params, model.options)
+    alive = [_alive(run) for run in study.runs]
+    least = tuple(one.least().order for one in alive)
+    for weight in WEIGHTS:
+        pressed = study.pressed(alive, room, weight)
+        for one in dict.fromkeys((orders, study.source, least)):
+            if weight or one not in (orders, study.source):
+                yield _candidate(model, pressed, one)
+
+
+def _alive(run: RunStudy) -> AliveSets:
+    """Return what is alive beside each layer of ``run``, in any order that it may have."""
+    return replace(LayerLives.of(run.graph, run.layers, run.rules.params).sets, before=run.operators.predecessors)
+
+
+def _candidate(model: LoweredModel, study: Study, orders: Orders) -> Traffic | None:
+    """Return the candidate; None if it has no room for tiles and weights."""
+    steps = late_loads(model.graph, study.joined(orders))
+    try:
+        _, placement = place(model.graph, steps, model.params, model.options)
+    except ir.CompileError:
+        return None
+    spilled = placement.moved
+    return Traffic(study, orders, study.cycles(orders) + moved(spilled, model.params), spilled)

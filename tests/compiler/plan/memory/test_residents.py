@@ -1,0 +1,42 @@
+"""Which buffers stay in LV2: as good as the best of all choices, for lives and sizes from seeds."""
+
+import itertools
+import random
+
+import pytest
+
+from compiler.plan.memory.residents import BufferLife, residents
+
+HIGH = 20
+
+
+def fits(candidates, stay, touched, always, area):
+    for step, mask in enumerate(touched):
+        alive = [number for number in stay if candidates[number].first <= step <= candidates[number].last]
+        staged = always[step] or any(mask >> number & 1 and number not in stay for number in range(len(candidates)))
+        if sum(candidates[number].size for number in alive) > HIGH - area * staged:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_no_choice_saves_more(seed):
+    rng = random.Random(seed)
+    steps, count, area = rng.randint(1, 6), rng.randint(1, 8), rng.randint(0, 6)
+    candidates = []
+    for _ in range(count):
+        first = rng.randrange(steps)
+        candidates.append(BufferLife(rng.randint(1, 12), rng.randint(1, 30), first, rng.randrange(first, steps)))
+    touched = [
+        sum(1 << i for i, one in enumerate(candidates) if step in (one.first, one.last)) for step in range(steps)
+    ]
+    always = [rng.random() < 0.2 for _ in range(steps)]
+    found = residents(candidates, touched, always, area, HIGH)
+    assert fits(candidates, found, touched, always, area), f"seed {seed}"
+    best = max(
+        sum(candidates[number].traffic for number in some)
+        for size in range(count + 1)
+        for some in itertools.combinations(range(count), size)
+        if fits(candidates, some, touched, always, area)
+    )
+    assert sum(candidates[number].traffic for number in found) == best, f"seed {seed}"

@@ -1,0 +1,74 @@
+"""What a compilation makes small: cycles at no more bytes than the model's own order moves, bytes, or its LV2."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import caesura
+from benchmarks.workloads import inputs, workload
+from caesura.model_cycles import model_traffic
+from compiler import CompileError, Options, compile_with_report, import_model, memory_study, reference
+from hw.contract.params import KIB, preset
+from sim.model import ModelBus
+
+BASE, NAME = preset("base"), "nasnet_small"
+NARROW = Options(lv2_limit=36 * KIB, engines=1)
+
+
+def compiled(options):
+    return compile_with_report(workload(NAME), BASE, options=options, jobs=1)
+
+
+def check(made):
+    """Outputs equal the reference."""
+    feed = inputs(NAME)
+    with ModelBus(made.image.params) as bus, caesura.Device(bus) as device:
+        found, _ = device.load(made.image).run(feed)
+    for name, value in reference.run(made.graph, feed).items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_for_memory_a_model_claims_the_least_in_which_nothing_spills():
+    made = compiled(Options(objective="memory", engines=1))
+    study = memory_study(import_model(workload(NAME)), BASE, Options(engines=1))
+    assert made.claim is not None and made.spill is None and study.least.lv2 is not None
+    assert study.least.lv2 <= made.claim.size <= 48 * KIB
+    assert len(made.plan.steps) == len(made.plan.layers)  # nothing runs side by side
+    less = compiled(Options(objective="memory", engines=1, lv2_limit=study.least.lv2 - 8 * KIB))
+    assert less.spill is not None and less.spill.enough is not None
+    assert less.spill.enough >= study.least.lv2
+    check(made)
+
+
+@pytest.mark.slow
+def test_orders_of_others_need_no_less():
+    study = memory_study(import_model(workload("nasnet")), BASE, Options(engines=1))
+    assert study.proved and study.bound == study.least.peak == 327_680
+    peaks = {one.name: one.peak for one in study.orders}
+    assert peaks == {"model": 524_288, "reverse post-order": 622_592, "greedy": 720_896, "least": 327_680}
+    assert all(sum(size for _, size in one.alive) >= one.peak for one in study.orders)
+    claims = [one.lv2 for one in study.orders]
+    assert None not in claims and min(claims) == study.least.lv2
+
+
+@pytest.mark.parametrize("objective", ["cycles", "dram"])
+def test_no_order_moves_more_than_the_models_own(objective):
+    own = compiled(replace(NARROW, order="source"))
+    found = compiled(replace(NARROW, objective=objective))
+    bytes_moved = [model_traffic(one.image).moved for one in (own, found)]
+    assert bytes_moved[1] <= bytes_moved[0], bytes_moved
+    check(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (Options(objective="power"), "objective must be one of cycles, dram, memory, not 'power'"),
+        (Options(trade=1.5), "trade must be a share from 0 to 1, not 1.5"),
+        (Options(objective="dram", order="source"), "objective 'dram' chooses the order of layers"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, told):
+    with pytest.raises(CompileError, match=told):
+        compiled(options)
