@@ -29,6 +29,7 @@ from .ir import (
     Tensor as Tensor,
 )
 from .length_padding import padding_problem as padding_problem
+from .model_operations import ModelOperation as ModelOperation, operations_of as operations_of
 from .pipeline import (
     blank as blank,
     build as build,
