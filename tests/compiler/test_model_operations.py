@@ -81,7 +81,7 @@ def test_without_attention_a_model_is_one_operation():
 
 
 def test_weights_that_somebody_else_reads_are_not_fused():
-    """The softmax is an output too, so the product behind it is an operation that reads it."""
+    """The softmax is an output too, or what another operator reads: then nothing is fused around it."""
     net = Net()
     x = [net.dq(net.input((1, 2, "L", 8), name=f"x{number}"), *X) for number in range(3)]
     turned = net.node("Transpose", [x[1]], perm=[0, 1, 3, 2])
@@ -89,6 +89,9 @@ def test_weights_that_somebody_else_reads_are_not_fused():
     weights = net.q(net.node("Softmax", [scores], axis=-1), 1 / 255, -128)
     mixed = net.q(net.node("MatMul", [net.dq(weights, 1 / 255, -128), x[2]]), *X)
     assert kinds(check(net.model(mixed, weights))) == ["layers"]
+    doubled = net.q(net.node("Relu", [net.dq(weights, 1 / 255, -128)]), 1 / 255, -128)
+    assert kinds(check(net.model(mixed, doubled))) == ["layers"]
+    net.nodes = net.nodes[:-3]
     assert kinds(check(net.model(mixed))) == ["attention"]
 
 
