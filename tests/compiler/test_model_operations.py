@@ -92,6 +92,9 @@ def test_weights_that_somebody_else_reads_are_not_fused():
     doubled = net.q(net.node("Relu", [net.dq(weights, 1 / 255, -128)]), 1 / 255, -128)
     assert kinds(check(net.model(mixed, doubled))) == ["layers"]
     net.nodes = net.nodes[:-3]
+    other = net.q(net.node("Relu", [scores]), 0.05)
+    assert kinds(check(net.model(mixed, other))) == ["layers"]
+    net.nodes = net.nodes[:-2]
     assert kinds(check(net.model(mixed))) == ["attention"]
 
 

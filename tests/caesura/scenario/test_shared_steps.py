@@ -62,8 +62,8 @@ def test_requests_that_are_ready_decode_together(folder):
 
 
 def test_they_join_and_leave_between_tokens(folder):
-    """Of eight requests of two streams three have places at a time; others begin a batch, whose places fill up. The last
-    comes when all have left."""
+    """Of eight requests of two streams three have places at a time; others begin a batch, whose places fill up. The
+    last comes when all have left."""
     models = {"step": STEP | {"outputs": "out"}}
     streams = talking(6, 0, 40_000, 90_000, 90_500), talking(2, 10_000, 60_000, 60_100, 3_000_000, name="short")
     found = served(folder, *streams, models=models)
