@@ -30,7 +30,8 @@ _MOVING = {
 class ModelOperation:
     """Is an operation of a model, and a model itself. ``operator``: ``attention``, ``layers`` or ``moves``. ``sizes``:
     of attention its ``heads`` and its ``width``, all heads together. ``inputs`` and ``outputs``: by the names that they
-    have in ``dimension``, those that they have in the whole model."""
+    have in ``dimension``, those that they have in the whole model. ``axes``: along which outputs have the dynamic
+    dimension, of those that have it as it is."""
 
     name: str
     operator: str
@@ -38,6 +39,7 @@ class ModelOperation:
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     dimension: DynamicDimension
+    axes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -205,6 +207,7 @@ class _Cutter:
             name, part.operator, part.sizes, {names[each]: each for each in read},
             {names[each]: each for each in left},
             DynamicDimension.of(proto, self.dimension.label, label),
+            {names[each]: axis for each in left if (axis := self._axis(each)) is not None},
         )  # fmt: skip
 
     def _model(
@@ -244,6 +247,11 @@ class _Cutter:
                 )
             shape.append(size if size == longer else self.dimension.label)
         return helper.make_tensor_value_info(own, self._types[name], shape)
+
+    def _axis(self, name: str) -> int | None:
+        """Return the axis of a tensor that is the dynamic dimension, if one is, and no other grows."""
+        grown = [axis for axis, sizes in enumerate(zip(*self._known(name), strict=True)) if len({*sizes}) > 1]
+        return grown[0] if len(grown) == 1 and tuple(s[grown[0]] for s in self._known(name)) == _PROBES else None
 
     def _known(self, name: str) -> list[list[int]]:
         """Return the shapes of a tensor for both lengths."""

@@ -12,7 +12,7 @@ from caesura.commands.options import Json, check_writable
 from caesura.compilation import Compilation, takes_compilation
 from caesura.views import Column, ColumnTable, Progress, json_text, line, say, tell, write
 from hw.contract.params import preset
-from hw.image import Image, KernelArchive, attributes_of
+from hw.image import Image, KernelArchive, ValueRange, attributes_of
 from sw.kernels import KernelDemand, KernelLibrary, LibraryKernel, NoKernelError, kernel_name
 
 if TYPE_CHECKING:
@@ -49,9 +49,12 @@ def build(
     operations: Annotated[
         bool, typer.Option("--operations", help="kernels for each operation, in place of some for the whole model")
     ] = False,
+    buckets: Annotated[
+        int, typer.Option(min=0, help="with --operations: kernels that serve so many lengths each, by one image")
+    ] = 0,
 ) -> None:
     """Build a library with a kernel for a range of lengths."""
-    from caesura.lengths import OperationDemands, source_of  # loaded where the compiler is used
+    from caesura.lengths import OperationDemands, make_bucket, source_of  # loaded where the compiler is used
 
     check_writable(output)
     if output.suffix != ".ckl":
@@ -61,6 +64,8 @@ def build(
     covered, own = _range(lengths), _numbers(exact)
     if outside := [length for length in own if length not in covered]:
         raise UsageError(f"--exact {outside[0]}: is not among the lengths {lengths}")
+    if buckets and (not operations or covered.step != 1):
+        raise UsageError("--buckets is for --operations, and lengths without a step")
     if compilation.engines == "auto":
         raise UsageError("--engines auto is for models of one size: name a number")
     params = compilation.machine() or preset("tiny")
@@ -71,9 +76,13 @@ def build(
     made = list[LibraryKernel]()
     with Progress() as progress:
         progress.task(f"reading {model.name}")
-        different = OperationDemands(source).different() if operations else [(source.demand(), source)]
-        for demand, each in different:
-            made += _kernels_of(demand, each, covered, own, progress)
+        if not operations:
+            made += _kernels_of(source.demand(), source, covered, own, progress)
+        for demand, each, operation in OperationDemands(source).different() if operations else ():
+            for bucket in _ranges(covered, buckets):
+                progress.task(f"{demand.operation}: compiling lengths {bucket.written()}")
+                made.append(make_bucket(operation, each, demand, bucket))
+            made += _kernels_of(demand, each, covered[:0] if buckets else covered, own, progress)
     archive = KernelArchive(tuple(kernel.content for kernel in made))
     output.write_bytes(archive.to_bytes())
     name = source.dimension.model
@@ -92,7 +101,7 @@ def _kernels_of(
         progress.task(f"{demand.operation}: compiling length {length}, {done} of {len(covered)}")
 
     made = [source.make_range(demand, covered, told)] if len(covered) > 1 else []
-    for length in own if made else [covered[0]]:
+    for length in own if len(covered) != 1 else covered:
         progress.task(f"{demand.operation}: compiling length {length} by itself")
         made.append(source.make(demand, length))
     return made
@@ -175,16 +184,22 @@ def _why(found: LibraryKernel, others: Sequence[LibraryKernel], length: int) -> 
 
 def _row(kernel: Any) -> dict[str, Any]:
     attributes, whole = attributes_of(kernel), isinstance(kernel, Image)
+    covered = attributes.covered
     first = kernel if whole else kernel.image(kernel.lengths[0])
     return {
         **{name: attributes.class_1.get(name) for name in ("operator", "heads", "head_size")},
-        "covers": str(attributes.covered.written()),
-        "form": "exact" if whole else "range",
-        "lengths": 1 if whole else len(kernel.lengths),
+        "covers": str(covered.written()),
+        "form": "range" if not whole else "exact" if covered.exact else "bucket",
+        "lengths": covered.high - covered.low + 1 if whole else len(kernel.lengths),
         "stretches": 1 if whole else len(kernel.stretches),
         "instructions": len(first.code) // 64,
         "preset": str(first.meta.params["name"]),
     }
+
+
+def _ranges(covered: range, size: int) -> list[ValueRange]:
+    """Return the buckets of ``size`` lengths that cover a range; none for a size of 0."""
+    return [ValueRange(low, min(low + size - 1, covered[-1])) for low in covered[::size]] if size else []
 
 
 def _size(path: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from caesura.api import Arrays, Device, Inputs
+from caesura.lengths.bucket_kernels import cropped, is_bucket, padded
 from caesura.lengths.input_lengths import checked_inputs
 from caesura.lengths.kernel_source import KernelSource, source_of
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
@@ -66,9 +67,14 @@ class OperationDemands:
         self.steps = [_Step(each, made, demands.get(each.name)) for each, made in zip(found, sources, strict=True)]
         self.demands = list(demands.values())
 
-    def different(self) -> list[tuple[KernelDemand, KernelSource]]:
-        """Return each demand once, with what makes kernels for it: equal operations share theirs."""
-        found = {step.demand.key: (step.demand, step.source) for step in self.steps if step.demand is not None}
+    def different(self) -> list[tuple[KernelDemand, KernelSource, ModelOperation]]:
+        """Return each demand once, with what makes kernels for it, and an operation that asks: equal ones share
+        theirs."""
+        found = {
+            step.demand.key: (step.demand, step.source, step.operation)
+            for step in self.steps
+            if step.demand is not None
+        }
         return list(found.values())
 
 
@@ -138,8 +144,8 @@ class OperationModel:
             if kernel is None:
                 outputs, cycles = _on_cpu(step, length, given), None
             else:
-                outputs, stats = self.kernels.model(kernel, length).run(given)
-                cycles = stats.latency
+                outputs, stats = self.kernels.model(kernel, length).run(_fitted(step, kernel, given, length))
+                outputs, cycles = _taken(step, kernel, outputs, length), stats.latency
             _put(step, outputs, values)
             told.append(_served(step, kernel, cycles))
         return self._ended(told, values)
@@ -155,8 +161,9 @@ class OperationModel:
             if kernel is None:
                 outputs, cycles = _on_cpu(step, length, given), None
             else:
-                request = runtime.submit(self.kernels.model(kernel, length), given, arrival=arrival, **how)
-                outputs = await request
+                fitted = _fitted(step, kernel, given, length)
+                request = runtime.submit(self.kernels.model(kernel, length), fitted, arrival=arrival, **how)
+                outputs = _taken(step, kernel, await request, length)
                 assert request.ended is not None and request.started is not None
                 cycles, arrival = request.ended - request.started, 0
             _put(step, outputs, values)
@@ -181,6 +188,14 @@ class OperationModel:
 
 def _given(step: _Step, values: Arrays) -> Arrays:
     return {own: values[name] for own, name in step.operation.inputs.items()}
+
+
+def _fitted(step: _Step, kernel: Kernel, given: Arrays, length: int) -> Arrays:
+    return padded(step.operation, kernel, given, length) if is_bucket(kernel) else given
+
+
+def _taken(step: _Step, kernel: Kernel, outputs: Arrays, length: int) -> Arrays:
+    return cropped(step.operation, outputs, length) if is_bucket(kernel) else outputs
 
 
 def _put(step: _Step, outputs: Arrays, values: Arrays) -> None:

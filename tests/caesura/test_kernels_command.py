@@ -112,6 +112,31 @@ def test_kernels_for_each_operation(command, tmp_path):
     assert code == 0 and json.loads(out)["samples"][0]["how"] == "5 cpu"
 
 
+def test_buckets_serve_lengths_that_nobody_listed(command, tmp_path):
+    onnx.save(attention_net([(2, 8)], 12), tmp_path / "net.onnx")
+    rng, library = np.random.default_rng(0), tmp_path / "net.ckl"
+    made = {f"x.{at}": rng.integers(-128, 128, (1, size, 12)).astype(np.int8) for at, size in enumerate((5, 11, 12))}
+    np.savez(tmp_path / "x.npz", **made)
+    code, out, _ = command(
+        "kernels", "build", tmp_path / "net.onnx", "--lengths", "4:15", "--buckets", "6", "--exact", "12",
+        "--operations", "-o", library,
+    )  # fmt: skip
+    assert code == 0 and "9 kernels of 'net' for 'tiny'" in out
+    rows = json.loads(command("kernels", "list", library, "--json")[1])["kernels"]
+    assert [(row["covers"], row["form"], row["lengths"]) for row in rows[:3]] == [
+        ("4..9", "bucket", 6), ("10..15", "bucket", 6), ("12", "exact", 1),
+    ]  # fmt: skip
+    code, out, _ = command(
+        "run", tmp_path / "net.onnx", "--kernels", library, "--backend", "model", "--check", "--json", "--input",
+        tmp_path / "x.npz",
+    )  # fmt: skip
+    samples = json.loads(out)["samples"]
+    assert code == 0 and [(row["how"], row["check"]) for row in samples] == [
+        ("3 range", "equal"), ("3 range", "equal"), ("3 exact", "equal"),
+    ]  # fmt: skip
+    assert [row["operations"][1]["kernel"] for row in samples] == ["4..9", "10..15", 12]
+
+
 def test_operations_that_differ_are_told(command, tmp_path, monkeypatch):
     onnx.save(attention_net([(1, 8)], 8), tmp_path / "net.onnx")
     np.savez(tmp_path / "x.npz", **{"x.0": np.ones((1, 4, 8), np.int8)})
@@ -150,6 +175,8 @@ def test_a_library_between_whose_lengths_one_lies(command, model, tmp_path):
         (("--lengths", "0:4"), "--lengths must be first:last"),
         (("--lengths", "4:8", "--exact", "9"), "--exact 9: is not among the lengths"),
         (("--lengths", "4:8", "--exact", "x"), "--exact must be lengths"),
+        (("--lengths", "4:8", "--buckets", "4"), "--buckets is for --operations, and lengths without a step"),
+        (("--lengths", "4:8:2", "--buckets", "4", "--operations"), "--buckets is for --operations"),
         (("--lengths", "4:8", "--dim", "L=3"), "leave --from-plan, --batch and --dim out"),
         (("--lengths", "4:8", "--engines", "auto"), "--engines auto is for models of one size"),
         (("--lengths", "4:8", "--dimension", "M"), "no input has a dynamic dimension 'M'"),

@@ -29,7 +29,7 @@ def library(path, target, params, kernels_of):
     )
     made = [
         source.make_range(demand, wanted) if isinstance(wanted, range) else source.make(demand, wanted)
-        for demand, source in operations.different()
+        for demand, source, _ in operations.different()
         for wanted in kernels_of(demand)
     ]
     target.write_bytes(KernelArchive(tuple(kernel.content for kernel in made)).to_bytes())
