@@ -10,7 +10,7 @@ import numpy as np
 
 from caesura.api import Arrays
 from caesura.lengths.kernel_source import KernelSource
-from compiler import ATTENTION, LAST_ROW, CompileError, ModelOperation, compile_model, padding_problem
+from compiler import ATTENTION, LAST_ROW, CompileError, ModelOperation, compile_model, import_model, padding_problem
 from hw.image import Image, KernelAttributes, RangeImage, ValueRange
 from sw.kernels import KernelDemand, LibraryKernel
 
@@ -34,20 +34,29 @@ def _bounded(operation: ModelOperation, source: KernelSource, bucket: ValueRange
     attends = operation.operator == ATTENTION
     if operation.axes.keys() != operation.outputs.keys():
         return None
-    if not attends:
-        whole = source.graph(bucket.high)
-        shorter = (source.graph(length) for length in range(bucket.low, bucket.high))
-        if any(padding_problem(each, whole) is not None for each in shorter):
-            return None
-    try:
-        return compile_model(
-            operation.dimension.fixed(bucket.high), source.params, fallback=source.fallback,
-            name=operation.dimension.model, options=source.options, jobs=1, cache=source.cache, last_row=attends,
-        )  # fmt: skip
-    except CompileError:
-        if not attends:
-            raise
+    if not (_keys_are_tokens(operation, bucket) if attends else _proved(source, bucket)):
         return None
+    return compile_model(
+        operation.dimension.fixed(bucket.high), source.params, fallback=source.fallback,
+        name=operation.dimension.model, options=source.options, jobs=1, cache=source.cache, last_row=attends,
+    )  # fmt: skip
+
+
+def _proved(source: KernelSource, bucket: ValueRange) -> bool:
+    """Return whether an operation gives for each length what it begins with for the longest."""
+    whole = source.graph(bucket.high)
+    shorter = (source.graph(length) for length in range(bucket.low, bucket.high))
+    return all(padding_problem(each, whole) is None for each in shorter)
+
+
+def _keys_are_tokens(operation: ModelOperation, bucket: ValueRange) -> bool:
+    """Return whether an attention has a key for each token: not those of something else, of which all count."""
+    lengths = (bucket.low, bucket.high)
+    try:
+        graphs = [import_model(operation.dimension.fixed(length), last_row=True) for length in lengths]
+    except CompileError:  # not as keys can be bounded
+        return False
+    return [graph.numbers[LAST_ROW].high + 1 for graph in graphs] == [*lengths]
 
 
 def is_bucket(kernel: Kernel) -> bool:

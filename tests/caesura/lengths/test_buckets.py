@@ -13,7 +13,8 @@ from hw.image import Image, KernelArchive, ValueRange
 from sim.backends import DEFAULT_BACKEND, MODEL
 from sw.runtime import InputError
 from tests.support.length_nets import conv_net
-from tests.support.operation_nets import attention_net
+from tests.support.onnx_models import Net
+from tests.support.operation_nets import X, attention, attention_net
 
 TINY, WIDTH = preset("tiny"), 12
 BUCKETS = (ValueRange(2, 9), ValueRange(10, 21))
@@ -131,6 +132,27 @@ def test_where_one_image_is_not_exact_each_length_is_compiled(tmp_path):
             for length in range(4, 8):
                 x = np.random.default_rng(length).integers(-128, 128, (1, 4, length)).astype(np.int8)
                 check(model, {"x": x}, length)
+
+
+def test_keys_of_something_else_all_count(tmp_path):
+    """Queries of any length attend to nine keys, also where a bucket ends with nine."""
+    net = Net()
+    query, key, value = (
+        net.dq(net.input((1, size, 16), name=name), *X) for name, size in (("q", "L"), ("k", 9), ("v", 9))
+    )
+    onnx.save(net.model(net.q(attention(net, query, key, value, 2, 8), *X)), tmp_path / "net.onnx")
+    archive = library(tmp_path / "net.onnx", tmp_path / "net.ckl", [ValueRange(7, 9)])
+    assert not any(isinstance(kernel, Image) for kernel in archive.kernels)
+    rng = np.random.default_rng(0)
+    with (
+        caesura.open(TINY, MODEL) as device,
+        caesura.by_operation(tmp_path / "net.onnx", device, kernels=tmp_path / "net.ckl", fallback=True) as model,
+    ):
+        for length in (7, 8, 9):
+            sizes = {"q": length, "k": 9, "v": 9}
+            x = {name: rng.integers(-128, 128, (1, size, 16)).astype(np.int8) for name, size in sizes.items()}
+            check(model, x, length)
+        assert model.served["range"] == 3
 
 
 def test_what_is_no_attention_has_no_last_row():
