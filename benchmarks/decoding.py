@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ _TOGETHER = 4  #: sequences that share a step
 _STEPS = 10  #: of the conversation that is interrupted
 _ARRIVALS = 150
 _URGENT = "conv_32x14x14_64_k3_s1_p1"
+_TOKENS = 3  #: of which the median counts where their time on this computer is measured
 _WORDS = 200  #: tokens of the text of which each is interrupted
 
 
@@ -51,6 +53,7 @@ def figures() -> list[Figure]:
         ("decode_smollm2_135m", Target(88, 92), _smollm2),
         ("four_sequences_15m", Target(3.2, 3.35, "x"), partial(of_four, name="stories15m_context256")),
         ("four_sequences_smollm2", Target(3.5, 3.7, "x"), _smollm2_of_four),
+        ("token_seconds_15m", Target(8, 4.5, "s", at_most=True), partial(token_seconds, name="stories15m_context256")),
         ("cold_block_gpt2", Target(1.4, 1.25, "x", at_most=True), _cold_block),
         ("prefill_15m", Target(70, 85), _prefill),
         ("decoding_halt_p99", Target(6, 5, "us", at_most=True), halts.halting),
@@ -98,6 +101,27 @@ def of_bandwidth(lab: Lab, name: str) -> Measured:
     detail = {**run_detail(run), "of": "the bytes of weights, keys and values over those that DRAM moves in a cycle"}
     detail |= {"weights": step.decoder.weight_bytes, "cache": step.cache, "code": len(run.image.code)}
     return Measured(100 * bound / run.stats.cycles, run.correct, detail)
+
+
+def token_seconds(lab: Lab, name: str) -> Measured:
+    """Return the seconds that this computer takes to simulate a token, from writing its inputs to reading the scores:
+    the median of several. The simulator was built, and the model compiled, before."""
+    step = decoder_steps.parse(name)
+    assert step is not None
+    image, graph = compiled(step, lab)
+    feed = decoder_steps.inputs(step, (_WORKLOAD_SEED, 1, 0))
+    model, seconds, cycles = lab.device.load(image), list[float](), 0
+    lab.progress.task(f"{step.name}, {_TOKENS} times")
+    for _ in range(_TOKENS):
+        begin, cycle = perf_counter(), lab.device.bus.cycle
+        outputs, _ = model.run(feed)
+        seconds.append(perf_counter() - begin)
+        cycles = lab.device.bus.cycle - cycle
+    lab.device.unload(model)
+    correct, verdict = compare_by_operator(graph, feed, outputs)
+    told = f"{cycles:,} simulated cycles, {cycles / median(seconds) / 1e3:,.0f} thousand a second"
+    detail = {"explanation": told, "least": min(seconds), "most": max(seconds), "outputs": verdict}
+    return Measured(median(seconds), correct, {**detail, "workload": name, "simulated_cycles": cycles})
 
 
 def _smollm2(lab: Lab) -> Measured:

@@ -27,6 +27,7 @@ from .exports import (
     InputError as InputError,
     LayerStats as LayerStats,
     Mechanism as Mechanism,
+    NoKernelError as NoKernelError,
     Options as Options,
     ParamError as ParamError,
     Request as Request,
@@ -40,6 +41,7 @@ from .exports import (
 from .inference_session import InferenceSession as InferenceSession
 from .latency import latency_bound as latency_bound
 from .lengths.dynamic_model import dynamic as dynamic
+from .lengths.operation_model import by_operation as by_operation
 from .machines import machine as machine
 from .model_cycles import layer_cycles as layer_cycles
 from .profiles import LayerProfile as LayerProfile, Profile as Profile, profile as profile

@@ -10,6 +10,7 @@ from sim import ForeignCacheError, NoWaveforms
 from sim.host import HostStepError
 from sim.toolchain import BuildError
 from sw.driver import DeviceFault as DeviceFault, DeviceTimeout as DeviceTimeout, DriverError as DriverError
+from sw.kernels import NoKernelError as NoKernelError
 from sw.runtime import (
     DeadlineMissed as DeadlineMissed,
     Fleet as Fleet,
@@ -28,5 +29,15 @@ from sw.runtime import (
 def user_errors() -> tuple[type[Exception], ...]:
     """Return the classes of errors that are of a user's making, or the device's: commands tell them in one message,
     without a traceback."""
-    asked = (CompileError, ImageError, InputError, IsaError, ParamError, UsageError, NoWaveforms, BuildError)
+    asked = (
+        CompileError,
+        ImageError,
+        InputError,
+        IsaError,
+        ParamError,
+        UsageError,
+        NoKernelError,
+        NoWaveforms,
+        BuildError,
+    )
     return (*asked, BusError, BusTimeout, DriverError, ForeignCacheError, HostStepError, PolicyFailed, OSError)

@@ -6,6 +6,7 @@ from .emission.objects.object_store import ObjectStore as ObjectStore, compiler_
 from .emission.objects.workers import cpus as cpus
 from .emission.program.semaphores import WAITS as WAITS
 from .frontend import float_ends as float_ends, import_model as import_model
+from .frontend.filled_rows import LAST_ROW as LAST_ROW
 from .frontend.load import load as load, read_model as read_model
 from .frontend.operator_forms import OPERATOR_FORMS as OPERATOR_FORMS
 from .frontend.ops.recurrent import recurrent_amid as recurrent_amid
@@ -29,6 +30,7 @@ from .ir import (
     Tensor as Tensor,
 )
 from .length_padding import padding_problem as padding_problem
+from .model_operations import ATTENTION as ATTENTION, ModelOperation as ModelOperation, operations_of as operations_of
 from .pipeline import (
     blank as blank,
     build as build,

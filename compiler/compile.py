@@ -67,6 +67,7 @@ def compile_with_report(
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
     sequences: int = 1,
+    last_row: bool = False,
     waits: Sequence[float] = (),
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
@@ -81,10 +82,13 @@ def compile_with_report(
     processes that share the work where there is much of it (None: as many as there are CPUs); the image does not depend
     on it. ``cache``: layers that were compiled before are taken from the cache folder, others kept there. ``batch``:
     of a model with a dynamic one; ``sizes``: of dynamic dimensions by name; ``sequences``: of which a step model does
-    a step each. ``waits``: for ``auto``, the expected queue time of each engine. Raises
+    a step each; ``last_row``: an attention takes as many tokens as an input says. ``waits``: for ``auto``, the expected
+    queue time of each engine. Raises
     :class:`compiler.ir.CompileError`.
     """
-    graph = import_model(path, fallback=fallback, name=name, batch=batch, sizes=sizes, sequences=sequences)
+    graph = import_model(
+        path, fallback=fallback, name=name, batch=batch, sizes=sizes, sequences=sequences, last_row=last_row
+    )
     with Desk(jobs, ObjectStore() if cache else None) as desk:
         if plan is None:
             if params is None:

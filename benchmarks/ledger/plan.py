@@ -40,7 +40,7 @@ class PlannedBench:
 PLAN = (
     PlannedBench("attention", "attention", "base"),
     PlannedBench("utilisation", "utilisation", "base"),
-    PlannedBench("language", "language", "base"),
+    PlannedBench("language", "language", "base", timed=("token_seconds_*",)),
     PlannedBench("preemption", "preemption", "base"),
     PlannedBench("accuracy-tiny", "accuracy", "tiny", everything=False, without=("random_*",)),
     PlannedBench("kernels", "kernels", "base", timed=("lookup_*", "range_kernel_build")),

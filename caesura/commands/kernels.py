@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,14 +12,20 @@ from caesura.commands.options import Json, check_writable
 from caesura.compilation import Compilation, takes_compilation
 from caesura.views import Column, ColumnTable, Progress, json_text, line, say, tell, write
 from hw.contract.params import preset
-from hw.image import Image, KernelArchive, attributes_of
-from sw.kernels import KernelDemand, KernelLibrary, LibraryKernel, NoKernelError
+from hw.image import Image, KernelArchive, ValueRange, attributes_of
+from sw.kernels import KernelDemand, KernelLibrary, LibraryKernel, NoKernelError, kernel_name
+
+if TYPE_CHECKING:
+    from caesura.lengths.kernel_source import KernelSource
 
 Library = Annotated[Path, typer.Argument(help="a kernel library (.ckl)")]
 
 kernels = typer.Typer(help="Build kernel libraries of models whose inputs vary in length, and look into them.")
 
 _COLUMNS = (
+    Column("operator"),
+    Column("heads", number=True),
+    Column("head_size", "head size", number=True),
     Column("covers", "length"),
     Column("form"),
     Column("lengths", number=True),
@@ -40,9 +46,15 @@ def build(
     dimension: Annotated[
         str | None, typer.Option(help="name of the dynamic dimension, if inputs have several behind the first")
     ] = None,
+    operations: Annotated[
+        bool, typer.Option("--operations", help="kernels for each operation, in place of some for the whole model")
+    ] = False,
+    buckets: Annotated[
+        int, typer.Option(min=0, help="with --operations: kernels that serve so many lengths each, by one image")
+    ] = 0,
 ) -> None:
     """Build a library with a kernel for a range of lengths."""
-    from caesura.lengths import source_of  # loaded where the compiler is used
+    from caesura.lengths import OperationDemands, make_bucket, source_of  # loaded where the compiler is used
 
     check_writable(output)
     if output.suffix != ".ckl":
@@ -52,6 +64,8 @@ def build(
     covered, own = _range(lengths), _numbers(exact)
     if outside := [length for length in own if length not in covered]:
         raise UsageError(f"--exact {outside[0]}: is not among the lengths {lengths}")
+    if buckets and (not operations or covered.step != 1):
+        raise UsageError("--buckets is for --operations, and lengths without a step")
     if compilation.engines == "auto":
         raise UsageError("--engines auto is for models of one size: name a number")
     params = compilation.machine() or preset("tiny")
@@ -59,23 +73,38 @@ def build(
         model, params, dimension=dimension, engines=compilation.engines or params.engines,
         fallback=compilation.fallback, options=compilation.options, cache=compilation.cache,
     )  # fmt: skip
-    demand = source.demand()
+    made = list[LibraryKernel]()
     with Progress() as progress:
-        done = 0
-
-        def told(length: int, begins: bool) -> None:
-            nonlocal done
-            done += 1
-            progress.task(f"compiling length {length}, {done} of {len(covered)}")
-
         progress.task(f"reading {model.name}")
-        made = [source.make_range(demand, covered, told)] if len(covered) > 1 else []
-        for length in own if made else [covered[0]]:
-            progress.task(f"compiling length {length} by itself")
-            made.append(source.make(demand, length))
+        if not operations:
+            made += _kernels_of(source.demand(), source, covered, own, progress)
+        for demand, each, operation in OperationDemands(source).different() if operations else ():
+            for bucket in _ranges(covered, buckets):
+                progress.task(f"{demand.operation}: compiling lengths {bucket.written()}")
+                made.append(make_bucket(operation, each, demand, bucket))
+            made += _kernels_of(demand, each, covered[:0] if buckets else covered, own, progress)
     archive = KernelArchive(tuple(kernel.content for kernel in made))
     output.write_bytes(archive.to_bytes())
-    say(f"{output}: {len(archive.kernels)} kernels of {demand.operation!r} for {params.name!r}, {_size(output)} bytes")
+    name = source.dimension.model
+    say(f"{output}: {len(archive.kernels)} kernels of {name!r} for {params.name!r}, {_size(output)} bytes")
+
+
+def _kernels_of(
+    demand: KernelDemand, source: "KernelSource", covered: range, own: Sequence[int], progress: Progress
+) -> list[LibraryKernel]:
+    """Return the kernels of a model, or of an operation of it: one for all lengths, and those for single ones."""
+    done = 0
+
+    def told(length: int, begins: bool) -> None:
+        nonlocal done
+        done += 1
+        progress.task(f"{demand.operation}: compiling length {length}, {done} of {len(covered)}")
+
+    made = [source.make_range(demand, covered, told)] if len(covered) > 1 else []
+    for length in own if len(covered) != 1 else covered:
+        progress.task(f"{demand.operation}: compiling length {length} by itself")
+        made.append(source.make(demand, length))
+    return made
 
 
 @kernels.command(name="list")
@@ -83,6 +112,8 @@ def list_kernels(library: Library, as_json: Json = False) -> None:
     """List the kernels of a library."""
     archive = KernelArchive.load(library)
     table = ColumnTable("", _COLUMNS, [_row(kernel) for kernel in archive.kernels])
+    if not any(row["operator"] for row in table.rows):
+        table = table.without("operator", "heads", "head_size")
     if as_json:
         write(json_text({"library": str(library), "kernels": table.fields()}))
     else:
@@ -98,25 +129,49 @@ def match(
 ) -> None:
     """Say which kernel of a library a length gets, and why; exit code 1 if none."""
     archive = KernelArchive.load(library)
-    named = [LibraryKernel(library.stem, attributes_of(kernel), kernel) for kernel in archive.kernels]
-    if not named:
+    if not archive.kernels:
         raise UsageError(f"{library}: the library is empty")
-    about = named[0].attributes
-    demand = KernelDemand(library.stem, about.class_1, about.parameter)
-    try:
-        found = KernelLibrary(named).match(demand, length)
-    except NoKernelError as error:
-        say(str(error))
-        raise typer.Exit(1) from None
-    listed = isinstance(found.content, Image) or length in found.content
-    why = _why(found, [each for each in named if each.attributes.key == about.key], length)
-    if as_json:
-        write(json_text({"length": length, "kernel": _row(found.content), "why": why, "listed": listed}))
-    else:
-        tell(line(f"length {length}: kernel for {found.attributes.covered.written()}: {why}"))
-    if not listed:
-        say(f"length {length}: is between those that the kernel was built for; a call compiles one of its own")
+    named = [
+        LibraryKernel(kernel_name(attributes_of(kernel).class_1, library.stem), attributes_of(kernel), kernel)
+        for kernel in archive.kernels
+    ]
+    rows, problems = list[dict[str, Any]](), list[str]()
+    for alike in _alike(named):
+        try:
+            found, listed = _matched(alike, length)
+        except NoKernelError as error:
+            problems.append(str(error))
+            continue
+        why = _why(found, alike, length)
+        if not listed:
+            problems.append(
+                f"length {length}: is between those that the kernel was built for; a call for the model compiles one"
+            )
+        rows.append({"length": length, "kernel": _row(found.content), "why": why, "listed": listed})
+        if not as_json:
+            whose = f"{found.name}, " if "operator" in found.attributes.class_1 else ""
+            tell(line(f"{whose}length {length}: kernel for {found.attributes.covered.written()}: {why}"))
+    if as_json and rows:
+        write(json_text(rows[0] if len(rows) == 1 else {"operations": rows}))
+    for problem in problems:
+        say(problem)
+    if problems:
         raise typer.Exit(1)
+
+
+def _alike(kernels: Sequence[LibraryKernel]) -> list[list[LibraryKernel]]:
+    """Return the kernels by what they are for: the whole model, or each of its operations."""
+    found: dict[str, list[LibraryKernel]] = {}
+    for kernel in kernels:
+        found.setdefault(kernel.attributes.key, []).append(kernel)
+    return list(found.values())
+
+
+def _matched(alike: Sequence[LibraryKernel], length: int) -> tuple[LibraryKernel, bool]:
+    """Return the kernel for a length, and whether it was built for it; raises ``NoKernelError``."""
+    about = alike[0].attributes
+    found = KernelLibrary(alike).match(KernelDemand(alike[0].name, about.class_1, about.parameter), length)
+    return found, isinstance(found.content, Image) or length in found.content
 
 
 def _why(found: LibraryKernel, others: Sequence[LibraryKernel], length: int) -> str:
@@ -129,15 +184,22 @@ def _why(found: LibraryKernel, others: Sequence[LibraryKernel], length: int) -> 
 
 def _row(kernel: Any) -> dict[str, Any]:
     attributes, whole = attributes_of(kernel), isinstance(kernel, Image)
+    covered = attributes.covered
     first = kernel if whole else kernel.image(kernel.lengths[0])
     return {
-        "covers": str(attributes.covered.written()),
-        "form": "exact" if whole else "range",
-        "lengths": 1 if whole else len(kernel.lengths),
+        **{name: attributes.class_1.get(name) for name in ("operator", "heads", "head_size")},
+        "covers": str(covered.written()),
+        "form": "range" if not whole else "exact" if covered.exact else "bucket",
+        "lengths": covered.high - covered.low + 1 if whole else len(kernel.lengths),
         "stretches": 1 if whole else len(kernel.stretches),
         "instructions": len(first.code) // 64,
         "preset": str(first.meta.params["name"]),
     }
+
+
+def _ranges(covered: range, size: int) -> list[ValueRange]:
+    """Return the buckets of ``size`` lengths that cover a range; none for a size of 0."""
+    return [ValueRange(low, min(low + size - 1, covered[-1])) for low in covered[::size]] if size else []
 
 
 def _size(path: Path) -> str:

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy.typing as npt
 
 from caesura.api import Arrays, Device, Inputs, Model, UsageError
+from caesura.lengths.input_lengths import sized_inputs
 from caesura.lengths.kernel_source import ExactPadding, KernelSource, source_of
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
 from compiler import CompileError, Options, Told
 from hw.image import LARGEST, Image, ImageError, KernelArchive, RangeImage, attributes_of
 from sw.driver import LoadedModel
 from sw.kernels import KernelLibrary, LibraryKernel, OnDemandKernels
-from sw.runtime import InputError, RunStats, by_name, to_array
+from sw.runtime import InputError, RunStats
 
 LADDER = (32, 64, 96, 128, 192, 256, 384)  #: lengths of prior practice
 _NAMED = 3  #: kernels that an error names
@@ -229,21 +230,7 @@ class DynamicModel:
     # -- inputs ----------------------------------------------------------------------------------------------
     def _read(self, inputs: Inputs) -> tuple[Arrays, int]:
         """Return inputs by name, and their length."""
-        axes = dict(self.dimension.axes)
-        names = self.dimension.inputs
-        arrays = {name: to_array(name, value) for name, value in by_name(names, inputs).items()}
-        found: dict[str, int] = {}
-        for name, axis in axes.items():
-            if name not in arrays:
-                raise InputError(
-                    f"input {name!r} is missing; model {self.dimension.model!r} takes {', '.join(map(repr, names))}"
-                )
-            if arrays[name].ndim <= axis:
-                raise InputError(f"input {name!r}: shape {list(arrays[name].shape)} has no dimension {axis}")
-            found[name] = arrays[name].shape[axis]
-        if len(set(found.values())) > 1:
-            raise InputError(f"dimension {self.dimension.label!r} differs between inputs: {found}")
-        length = next(iter(found.values()))
+        arrays, length = sized_inputs(self.dimension, inputs)
         self._check(length)
         return arrays, length
 

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import simpy
 
-from caesura.scenario.device_outcome import DeviceOutcome, SampleRun, of_all, sample_run
+from caesura.scenario.device_outcome import DeviceOutcome, SampleRun, of_all, sample_runs
 from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, ModelPlace, Outcome
 from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import MachineSpec, Scenario
+from caesura.scenario.served_batches import copies_on
 from caesura.scenario.served_model import ServedModel
-from caesura.scenario.served_steps import copies_on
 from caesura.views import Progress
 from sw.admission import Admission
 from sw.driver import Device, LoadedModel
@@ -136,18 +136,20 @@ class DeviceExecutor:
             return
         request = served.request
         assert request is not None and request.ended is not None and served.device is not None
-        self._note_place(sample_run(request).run.model, served.device, request.model)
-        if request.outputs is not None:
+        made_for = served.how["tag"]
+        assert isinstance(made_for, SampleRun)
+        run = made_for.run
+        self._note_place(run.model, served.device, request.model)
+        if (outputs := served.outputs) is not None:
             try:
-                self._take(sample_run(request), request.outputs)
+                self._take(made_for, outputs)
             except OSError as error:
                 self._error = self._error or error
                 return
-        run = sample_run(request).run
         self._loaded[run.model].ended(run, dropped=dropped or failed)
         self._fleet.bring(request.ended)
         delay = max(0, request.ended - self._origin - self.env.now)
-        self.env.process(self._succeed(sample_run(request).done, delay, dropped or failed))
+        self.env.process(self._succeed(made_for.done, delay, dropped or failed))
         self._fleet.bring(request.ended)
 
     def _take(self, served: SampleRun, outputs: Arrays) -> None:
@@ -201,7 +203,7 @@ class DeviceExecutor:
         """Return the scenario's name of a model that serves a request."""
         if id(loaded) not in self._called:
             requests = [request for runtime in self._fleet.runtimes for request in runtime.requests]
-            self._called |= {id(request.model): sample_run(request).run.model for request in requests}
+            self._called |= {id(request.model): sample_runs(request)[0].run.model for request in requests}
         return self._called.get(id(loaded), loaded.name)
 
     def _place(self, name: str) -> ModelPlace:

@@ -24,10 +24,12 @@ class SampleRun(NamedTuple):
     arrival: int
 
 
-def sample_run(request: Request) -> SampleRun:
-    """Return the tag of a request that was made for a scenario."""
-    assert isinstance(request.tag, SampleRun)
-    return request.tag
+def sample_runs(request: Request) -> list[SampleRun]:
+    """Return what a request that was made for a scenario is for: one run, or those that share it."""
+    tags = request.tag if isinstance(request.tag, list) else [request.tag]
+    found = [tag for tag in tags if isinstance(tag, SampleRun)]
+    assert found and len(found) == len(tags)
+    return found
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,18 @@ class DeviceOutcome:
         for span in spans:
             if {"request", "job"} <= span.details.keys():  # a body up to where it was suspended
                 busy[span.details["request"]] += span.end - span.start
-        return [self._request_run(request, busy[request.number]) for request in requests]
+        return [
+            self._request_run(request, served, busy[request.number] / len(sample_runs(request)))
+            for request in requests
+            for served in sample_runs(request)
+        ]
 
-    def _request_run(self, request: Request, busy: int) -> RequestRun:
-        frame, ended = sample_run(request).run.frame, request.ended
+    def _request_run(self, request: Request, served: SampleRun, busy: float) -> RequestRun:
+        frame, ended = served.run.frame, request.ended
         assert ended is not None
         late = isinstance(request.error, DeadlineMissed)
         return RequestRun(
-            frame.stream, frame.number, sample_run(request).run.model,
-            self._time(sample_run(request).arrival), self._time(ended),
+            frame.stream, frame.number, served.run.model, self._time(served.arrival), self._time(ended),
             busy / self.ticks, request.preempted - request.killed, request.killed, request.repeated, late, self.number,
             request.deferred / self.ticks, "" if request.error is None or late else str(request.error),
         )  # fmt: skip
@@ -104,11 +109,11 @@ class DeviceOutcome:
         """Return the scenario's names of models by those of their images, as far as these are of one model."""
         names: dict[str, set[str]] = {}
         for request in self.runtime.requests:
-            names.setdefault(request.model.name, set()).add(sample_run(request).run.model)
+            names.setdefault(request.model.name, set()).add(sample_runs(request)[0].run.model)
         return {image: found.pop() for image, found in names.items() if len(found) == 1}
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
-        asked, decision = sample_run(run.request).run, run.decision
+        asked, decision = sample_runs(run.request)[0].run, run.decision  # the first of those that share it
         since = run.request.arrival if self.at_arrival else run.decided  # a queue is joined at once, whatever is busy
         return LayerRun(
             asked.frame.stream, asked.model, run.index, decision.engine, self._time(run.decided),

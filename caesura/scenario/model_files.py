@@ -12,9 +12,9 @@ from caesura.scenario.schema import Scenario
 def copies(scenario: Scenario, model: str) -> int:
     """Return how often ``model`` is loaded: as told, or so that requests of a closed loop need not wait for each
     other."""
-    told = scenario.models[model].copies
-    if told is not None:
-        return told
+    spec = scenario.models[model]
+    if spec.copies is not None or spec.sequences is not None:  # those of a batch run together
+        return spec.copies or 1
     loops = [
         stream.arrivals.concurrency
         for stream in scenario.streams

@@ -120,19 +120,19 @@ class ModelImages:
         self, name: str, spec: ModelSpec, path: Path, params: SocParams, engines: Engines | None,
         options: Options | None, plan: Path | None = None,
     ) -> Image:  # fmt: skip
-        sizes, batch = tuple(spec.sizes.items()), spec.batch or 1
+        sizes, batch, sequences = tuple(spec.sizes.items()), spec.batch or 1, spec.sequences or 1
         if spec.batch is not None and not dynamic_batches(read_model(path)):
             raise ScenarioError(
                 f"model {name!r}: batch = {batch} is for a dynamic one, and that of {path} is fixed: remove it"
             )
         # All of params: estimates depend on the DRAM's timing, digests do not.
-        key = (path, params, engines, options, spec.fallback, batch, sizes, plan)
+        key = (path, params, engines, options, spec.fallback, batch, sizes, sequences, plan)
         if key not in self._images:
             self._progress.task(compiling(path, params))
             try:
                 self._images[key] = api.compile(
                     path, params, engines=engines, fallback=spec.fallback, options=options, plan=plan, batch=batch,
-                    sizes=dict(sizes), jobs=self._jobs, cache=self._cache,
+                    sizes=dict(sizes), sequences=sequences, jobs=self._jobs, cache=self._cache,
                 )  # fmt: skip
             except UnsupportedModel as error:
                 raise ScenarioError(f"model {name!r}: {error.told(f'fallback = true in [models.{name}]')}") from None

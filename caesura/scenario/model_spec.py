@@ -11,7 +11,18 @@ from caesura.api import options_of
 from caesura.scenario.file_table import MOST, Count, FileTable, NotNegative
 
 #: What decides how a model is compiled, which its image, or its plan, has decided already.
-_COMPILED = ("engines", "placed", "lv2_limit", "fallback", "batch", "sizes", "options", "dimension", "plan")
+_COMPILED = (
+    "engines",
+    "placed",
+    "lv2_limit",
+    "fallback",
+    "batch",
+    "sizes",
+    "options",
+    "dimension",
+    "plan",
+    "sequences",
+)
 #: What an option of the compiler is called in ``options``, and what says it instead.
 _SAID_ELSEWHERE = {
     "engines": "the model's key engines",
@@ -85,6 +96,7 @@ class ModelSpec(FileTable):
     keep_weights: bool = False  #: weights that an inference finds in LV2 are not loaded again
     batch: Count | None = None  #: of a model whose first dimension is dynamic
     sizes: dict[str, Count] = Field(default_factory=dict)  #: of dynamic dimensions that stay the same, by name
+    sequences: Count | None = None  #: of a model that keeps a state: conversations that share a step
     dimension: str | None = None
     plan: Path | None = None  #: a plan of the model, by which it is compiled
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)  #: of the compiler, by name
@@ -111,12 +123,12 @@ class ModelSpec(FileTable):
             )
         if self.onnx is not None and self.onnx.suffix == ".cimg":
             raise ValueError(f"has onnx = {str(self.onnx)!r}, which is a compiled image; write image = instead")
-        fixed = [name for name in fixed if name not in ("plan", "fallback", "batch", "sizes")]
+        fixed = [name for name in fixed if name not in ("plan", "fallback", "batch", "sizes", "sequences")]
         if self.plan is not None and (odd := self.given(fixed)):
             raise ValueError(f"has a plan, which says all about compiling, and {', '.join(odd)}; remove them")
         if self.engines is not None and self.placed:
             raise ValueError("is placed on all engines of the machine, and has engines; remove one")
-        if self.dimension is not None and (odd := self.given(("placed", "plan", "batch", "sizes"))):
+        if self.dimension is not None and (odd := self.given(("placed", "plan", "batch", "sizes", "sequences"))):
             raise ValueError(f"has a dynamic dimension, which these are not for: {', '.join(odd)}; remove one")
         if self.dimension is not None and self.engines == "auto":
             raise ValueError('has a dynamic dimension, and engines = "auto", which is for one size; give a number')

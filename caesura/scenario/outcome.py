@@ -69,7 +69,7 @@ class RequestRun:
     """Describes a run of a model on a device for a request of a stream: cycles of engines in its bodies, and what
     others did to it. ``end``: when it ended, was dropped, or failed, ``error`` says of what; ``killed`` of the times
     that it was ``started_over``. ``deferred``: how much later than its ``arrival`` it was let in, where streams are
-    policed."""
+    policed. Runs that share the steps of a batch share its cycles evenly, and have all of what others did to it."""
 
     stream: str
     number: int  #: of the request

@@ -11,12 +11,13 @@ from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_files import copies
 from caesura.scenario.model_images import KernelRecipe, naming
 from caesura.scenario.schema import Scenario
+from caesura.scenario.served_batches import BatchedSamples
 from caesura.scenario.served_model import SAMPLES, ServedModel, samples_in
 from caesura.scenario.served_steps import ServedSteps, step_samples, tokens_of
 from hw.image import Image
 from sw.admission import Admission
 from sw.driver import BODY
-from sw.runtime import step_ports
+from sw.runtime import batch_places, step_ports
 
 
 def load_models(
@@ -53,6 +54,8 @@ def _loaded(
     used = sorted({engine for model in loaded for engine in model.engines})
     if step_ports(image)[0]:
         steps, starts = step_samples(scenario, name, image, folder)
+        if batch_places(image) > 1:
+            return BatchedSamples(loaded, used, steps, {}, starts)
         return ServedSteps(loaded, used, steps, {}, starts)
     if tokens := tokens_of(scenario, name):
         raise ScenarioError(

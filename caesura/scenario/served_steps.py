@@ -12,7 +12,19 @@ from caesura.scenario.served_model import SAMPLES, ModelCopies, ServedModel
 from caesura.step_samples import sequences_of
 from hw.image import Image
 from sw.driver import Device, LoadedModel
-from sw.runtime import Conversation, InputError, RunStats, counts_steps, most_steps, step_ports
+from sw.runtime import (
+    BatchedConversation,
+    Conversation,
+    InputError,
+    RunStats,
+    batch_places,
+    counts_steps,
+    most_steps,
+    single_ports,
+    step_ports,
+)
+
+AnyConversation = Conversation | BatchedConversation
 
 
 @dataclass(frozen=True)
@@ -21,7 +33,7 @@ class ServedSteps(ServedModel):
     in turn; ``starts``: the first of each sequence, and the end of the last."""
 
     starts: Sequence[int] = ()
-    _alone: list[Conversation] = field(default_factory=list)  #: the one that runs with nothing else, if one does
+    _alone: list[AnyConversation] = field(default_factory=list)  #: the one that runs with nothing else, if one does
 
     def sample_for(self, number: int, run: ModelRun) -> int:
         """Return the number of the step that a run is."""
@@ -36,18 +48,26 @@ class ServedSteps(ServedModel):
         return what ran, its outputs, and how long that took."""
         loaded = self.loaded(sample)
         if sample in self.starts:
-            self._alone[:] = [Conversation(device, loaded)]
+            self._alone[:] = [self.begun(device, loaded)]
         outputs, stats = self._alone[0].step(self.samples[sample])
         if sample + 1 in self.starts:
-            self._alone.pop().close()
+            self.over(self._alone.pop())
         return loaded, outputs, stats
+
+    def begun(self, device: Device, loaded: LoadedModel) -> AnyConversation:
+        """Return a conversation that runs by itself."""
+        return Conversation(device, loaded)
+
+    def over(self, conversation: AnyConversation) -> None:
+        """End a conversation that ran by itself."""
+        conversation.close()
 
 
 @dataclass(frozen=True, eq=False)
 class _OnOneDevice:
-    conversation: Conversation
+    conversation: AnyConversation
 
-    def on(self, device: int) -> Conversation:
+    def on(self, device: int) -> AnyConversation:
         """Return the conversation, which is on the only device."""
         return self.conversation
 
@@ -59,28 +79,25 @@ class StepCopies(ModelCopies):
     def __init__(self, device: Device, model: ServedModel) -> None:
         super().__init__([model])
         self._device = device
-        self._open: dict[tuple[str, int, int], Conversation] = {}
+        self._open: dict[tuple[str, int, int], AnyConversation] = {}
 
     def serving(self, run: ModelRun) -> _OnOneDevice:
         """Return the conversation that ``run`` goes on with."""
         key = run.frame.stream, run.frame.number, run.stage
         if not run.token:
-            loaded = self.on(0)
-            assert isinstance(loaded, LoadedModel)
-            self._open[key] = Conversation(self._device, loaded)
+            self._open[key] = self.begun()
         return _OnOneDevice(self._open[key])
+
+    def begun(self) -> AnyConversation:
+        """Return the conversation of a request that begins."""
+        loaded = self.on(0)
+        assert isinstance(loaded, LoadedModel)
+        return Conversation(self._device, loaded)
 
     def ended(self, run: ModelRun, *, dropped: bool) -> None:
         """End the conversation of ``run`` if that was its last token, or is one that will have no result."""
         if dropped or run.next_token() is None:
             self._open.pop((run.frame.stream, run.frame.number, run.stage)).close()
-
-
-def copies_on(devices: Sequence[Device], models: Sequence[ServedModel]) -> ModelCopies:
-    """Return a model as it is loaded on ``devices``, each with what is in its place in ``models``."""
-    if isinstance(models[0], ServedSteps):
-        return StepCopies(devices[0], models[0])
-    return ModelCopies(models)
 
 
 def tokens_of(scenario: Scenario, name: str) -> int:
@@ -103,7 +120,7 @@ def step_samples(scenario: Scenario, name: str, image: Image, folder: Path) -> t
             f"model {name!r} has memory for {most} tokens, and a stage has {tokens}; compile it for a longer past, or "
             "lower tokens"
         )
-    ports = step_ports(image)[0]
+    ports = step_ports(image)[0] if batch_places(image) == 1 else single_ports(image)
     try:
         sequences = [one for file in spec.inputs for one in sequences_of(folder / file, ports)]
     except InputError as error:

@@ -125,4 +125,5 @@ def _kernels(body: bytes, count: int, where: str) -> Iterator[Kernel]:
 def all_lengths(kernels: Sequence[Kernel]) -> list[int]:
     """Return the lengths for which there is a kernel, in rising order."""
     found = {length for kernel in kernels if isinstance(kernel, RangeImage) for length in kernel.lengths}
-    return sorted(found | {attributes_of(k).covered.low for k in kernels if isinstance(k, Image)})
+    covered = [attributes_of(kernel).covered for kernel in kernels if isinstance(kernel, Image)]
+    return sorted(found.union(*(range(each.low, each.high + 1) for each in covered)))

@@ -10,5 +10,6 @@ from .kernel_library import (
     KernelLibrary as KernelLibrary,
     LibraryKernel as LibraryKernel,
     NoKernelError as NoKernelError,
+    kernel_name as kernel_name,
 )
 from .on_demand import OnDemandKernels as OnDemandKernels

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from hw.image import KernelAttributes, ValueRange, check_class_2
+from hw.image import Class1Value, KernelAttributes, ValueRange, check_class_2
 from sw.kernels.demand import KernelDemand
 
 Entry = TypeVar("Entry")
@@ -67,6 +67,12 @@ class LibraryKernel(Generic[Content]):
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.attributes.parameter} {self.attributes.covered.written()})"
+
+
+def kernel_name(class_1: Mapping[str, Class1Value], model: str) -> str:
+    """Return what a kernel of ``model`` is called in messages: by its operator, if it is of one operation."""
+    operator = str(class_1.get("operator", model))
+    return f"{operator} {class_1['heads']} x {class_1['head_size']}" if "head_size" in class_1 else operator
 
 
 class DuplicateKernelError(ValueError):

@@ -6,7 +6,12 @@ from .conversation import (
     most_steps as most_steps,
     step_ports as step_ports,
 )
-from .conversation_batch import BatchedConversation as BatchedConversation, ConversationBatch as ConversationBatch
+from .conversation_batch import (
+    BatchedConversation as BatchedConversation,
+    ConversationBatch as ConversationBatch,
+    batch_places as batch_places,
+    single_ports as single_ports,
+)
 from .device_queues import Engines as Engines, least_busy as least_busy, queue_times as queue_times
 from .fleet import (
     Fleet as Fleet,

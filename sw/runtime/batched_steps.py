@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, cast
 
 from sw.driver import DriverError
 from sw.runtime.conversation_batch import BatchedConversation, Given
@@ -12,10 +12,11 @@ from sw.runtime.request import Request, RequestCancelled, State
 
 class BatchedStep:
     """A step of one conversation, which ``Runtime.submit_step`` makes; it can be awaited. ``request`` is the inference
-    that it shares with steps of other conversations: cycles and preemptions are those of all."""
+    that it shares with steps of other conversations: cycles and preemptions are those of all, and its tag is a list of
+    the tags of all that have one."""
 
-    def __init__(self, request: Request, conversation: BatchedConversation) -> None:
-        self.request, self.conversation = request, conversation
+    def __init__(self, request: Request, conversation: BatchedConversation, tag: object = None) -> None:
+        self.request, self.conversation, self.tag = request, conversation, tag
         self._cancelled = False
 
     def done(self) -> bool:
@@ -46,6 +47,8 @@ class BatchedStep:
         if self.request.state is not State.WAITING or self.request.started is not None:
             return False
         del given[self.conversation]
+        tags = cast(list, self.request.tag)
+        tags[:] = [tag for tag in tags if tag is not self.tag]
         self._cancelled = True
         return True
 
@@ -77,9 +80,15 @@ class BatchedSteps:
         self._forming = {key: request for key, request in self._forming.items() if not request.done()}
         request = self._forming.get(id(batch))
         if request is None or not self._may_join(request, how):
-            request = self._forming[id(batch)] = self._accept(batch, {}, **how)
+            request = self._forming[id(batch)] = self._accept(batch, {}, **how | {"tag": []})
+        elif request.deadline is not None:  # a soft one, or that of all
+            request.deadline = min(request.deadline, how["deadline"] or request.deadline)
+        else:
+            request.deadline = how["deadline"]
+        if how["tag"] is not None:
+            cast(list, request.tag).append(how["tag"])
         request.inputs[conversation] = given  # type: ignore[index]
-        step = BatchedStep(request, conversation)
+        step = BatchedStep(request, conversation, how["tag"])
         conversation.busy_until(step.done)
         return step
 
@@ -88,8 +97,7 @@ class BatchedSteps:
         waits = request.state is State.WAITING and not request.ending
         now, arrival = self._now(), int(how["arrival"])
         together = max(request.arrival, now) == max(arrival, now)
-        alike = all(
-            getattr(request, name) == how[name]
-            for name in ("priority", "deadline", "soft_deadline", "announced", "stream", "tag")
-        )
-        return waits and together and alike
+        names = ("priority", "soft_deadline", "announced", "stream")
+        alike = all(getattr(request, name) == how[name] for name in names)
+        ends_alike = request.soft_deadline or request.deadline == how["deadline"]  # a soft one is the earliest of all
+        return waits and together and alike and ends_alike

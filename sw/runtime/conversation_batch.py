@@ -9,12 +9,33 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.contract.isa import Segment
-from hw.image import NumberProblem, ParameterInfo, PortInfo, parameter_values
+from hw.image import Image, NumberProblem, ParameterInfo, PortInfo, parameter_values
 from sw.driver import Device, DriverError, LoadedModel
-from sw.runtime.conversation import numbers_given
+from sw.runtime.conversation import numbers_given, step_ports
 from sw.runtime.model_data import Arrays, InputError, to_tensor
 from sw.runtime.session import Session
 from sw.runtime.stats import RunStats
+
+
+def batch_places(image: Image) -> int:
+    """Return for how many sequences a model was compiled: 1 if it is no batch, also if it keeps nothing."""
+    named = {port.name for port in image.meta.inputs}
+    return max(1, len({info.name for info in image.meta.parameters} - named))
+
+
+def single_ports(image: Image) -> list[PortInfo]:
+    """Return the inputs of a step of one conversation of a batch, as the model of one sequence has them; tensors are
+    those of the first place."""
+    numbers = {info.name for info in image.meta.parameters}
+    ports = list[PortInfo]()
+    for port in step_ports(image)[0]:
+        name, _, place = port.name.rpartition(".")
+        if port.name not in numbers:
+            ports.append(replace(port, shape=[1, *port.shape[1:]]))
+        elif place == "0":
+            ports.append(replace(port, name=name))
+    return ports
+
 
 Given = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 Step = dict[str, npt.NDArray]  #: what a step is given, checked: by tensor, as it is stored
@@ -35,7 +56,7 @@ class ConversationBatch(Session):
         self._held = {tensor.name: tensor for tensor in meta.tensors if tensor.segment == Segment.SCRATCH}
         named = {port.name for port in meta.inputs}
         lengths = {info.name: info.high for info in meta.parameters if info.name not in named}
-        self.places = len(lengths)
+        self.places = batch_places(model.image)
         if self.places < 2 or not self._held:
             raise InputError(f"model {model.name!r} is not for several sequences: compile it with sequences=2 or more")
         self.longest = min(lengths.values()) + 1
@@ -54,6 +75,11 @@ class ConversationBatch(Session):
     def outputs(self) -> list[PortInfo]:
         """Return what an inference gives: arrays with an entry for each place along the first axis."""
         return self._made
+
+    @property
+    def free_places(self) -> int:
+        """Return how many conversations may join."""
+        return self._members.count(None)
 
     def join(self) -> "BatchedConversation":
         """Return a new conversation, which has a place until it is closed. Raises :class:`DriverError` if no place is

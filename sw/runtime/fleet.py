@@ -2,6 +2,7 @@
 first (**Queue-time balancing**, between devices)."""
 
 import heapq
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,9 @@ from typing import Any, Protocol
 from hw.contract.bus import BusError, BusTimeout
 from hw.image import Image
 from sw.driver import Device, DriverError, LoadedModel
+from sw.runtime.batched_steps import BatchedStep
 from sw.runtime.conversation import Conversation
+from sw.runtime.conversation_batch import BatchedConversation
 from sw.runtime.model_data import Arrays
 from sw.runtime.policies import OrderPolicy
 from sw.runtime.request import Inputs, Request
@@ -21,7 +24,7 @@ from sw.runtime.waiting_requests import RequestSource
 class ModelOnDevices(Protocol):
     """Is a model that is loaded on every device of a fleet that serves."""
 
-    def on(self, device: int) -> LoadedModel | ModelHandle | ModelOfInputs | Conversation:
+    def on(self, device: int) -> LoadedModel | ModelHandle | ModelOfInputs | Conversation | BatchedConversation:
         """Return what the next request on the device of that number runs."""
 
 
@@ -39,7 +42,8 @@ class FleetModel:
 @dataclass(eq=False)
 class FleetRequest:
     """Is one inference on a fleet. ``arrival``: cycle from which it may run. ``device``: number of the one that serves
-    it, None until it has arrived. ``repeated``: how often it began again elsewhere, as its device had died."""
+    it, None until it has arrived. ``step``: what it is of a request that steps of other conversations share.
+    ``repeated``: how often it began again elsewhere, as its device had died."""
 
     model: ModelOnDevices
     inputs: Inputs
@@ -47,6 +51,7 @@ class FleetRequest:
     how: dict[str, Any]
     device: int | None = None
     request: Request | None = None
+    step: BatchedStep | None = None
     error: Exception | None = None
     repeated: int = 0
 
@@ -65,7 +70,14 @@ class FleetRequest:
             raise self.error
         if self.request is None or not self.request.done():
             raise DriverError("this request has not ended: call run_until_done of its fleet first")
-        return self.request.result()
+        return self.request.result() if self.step is None else self.step.result()
+
+    @property
+    def outputs(self) -> Arrays | None:
+        """Return outputs by name, None if there are none."""
+        if self.step is not None and self.request is not None and self.request.outputs is not None:
+            return self.step.result()
+        return None if self.request is None else self.request.outputs
 
 
 @dataclass(eq=False)
@@ -74,7 +86,7 @@ class _Member:
 
     device: Device
     runtime: Runtime
-    serving: dict[Request, FleetRequest] = field(default_factory=dict)
+    serving: dict[Request, list[FleetRequest]] = field(default_factory=dict)  #: one each, or those that share it
     dead: Exception | None = None
 
     @property
@@ -207,23 +219,32 @@ class Fleet:
             number, *others = self.alive
             if others:
                 number = min(self.alive, key=lambda number: self._members[number].wait(request.arrival))
-            request.request = self._members[number].runtime.submit(
-                request.model.on(number), request.inputs, arrival=request.arrival, **request.how
-            )
+            self._submit(request, self._members[number].runtime, request.model.on(number))
         except Exception as error:  # what was asked for cannot be, or there is no device
             request.error = error
             self._on_end(request)
             return
+        assert request.request is not None
         request.device, request.request.repeated = number, request.repeated
-        self._members[number].serving[request.request] = request
+        self._members[number].serving.setdefault(request.request, []).append(request)
+
+    def _submit(
+        self, request: FleetRequest, runtime: Runtime,
+        model: LoadedModel | ModelHandle | ModelOfInputs | Conversation | BatchedConversation,
+    ) -> None:  # fmt: skip
+        how = {"arrival": request.arrival, **request.how}
+        if isinstance(model, BatchedConversation):
+            request.step = runtime.submit_step(model, request.inputs, **how)
+            request.request = request.step.request
+        else:
+            request.request = runtime.submit(model, request.inputs, **how)
 
     # -- ends ------------------------------------------------------------------------------------------------
     def _ender(self, number: int) -> Callable[[Request], None]:
         """Return what the run time of a device calls with a request that has ended."""
 
         def ended(one: Request) -> None:
-            served = self._members[number].serving.pop(one, None)
-            if served is not None:  # not one that somebody else gave to the run time
+            for served in self._members[number].serving.pop(one, ()):  # none if somebody else gave it to the run time
                 self._on_end(served)
 
         return ended
@@ -238,8 +259,9 @@ class Fleet:
         """Let what a device served start over elsewhere, at its own arrival."""
         member.dead = error
         left, member.serving = member.serving, {}
-        for request in left.values():
-            request.request, request.device, request.repeated = None, None, request.repeated + 1
+        for request in itertools.chain.from_iterable(left.values()):
+            request.request, request.step, request.device = None, None, None
+            request.repeated += 1
             self._wait(request)
 
 

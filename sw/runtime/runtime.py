@@ -225,7 +225,8 @@ class Runtime(RequestRunner):
     ) -> BatchedStep:  # fmt: skip
         """Return the next step of a conversation of a batch, in a request of which all is as :meth:`submit` says. Steps
         of one batch that are asked for alike before their request starts share it, and so the weights of the model:
-        conversations join and leave between tokens. One has one step at a time."""
+        conversations join and leave between tokens. One has one step at a time. Of soft deadlines the request has the
+        earliest. Its tag is a list of the tags of its steps."""
         with self.device.ownership.one_thread():
             if self._closed:
                 raise DriverError("this run time was closed: open another")

@@ -1,6 +1,7 @@
 """``caesura bench language``: a small decoder on the fast model of ``tiny``; a row that is wrong is none."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -41,6 +42,23 @@ def test_a_wrong_output_is_no_pass(lab, monkeypatch):
     assert not language.int4_against_int8(lab, "linear_stories15m_1").correct
 
 
+def test_seconds_of_a_token_are_those_of_the_simulator(lab, monkeypatch):
+    """Of three tokens the median counts; a token that is wrong is none."""
+    moments = itertools.cycle([0, 5, 10, 11, 20, 23])
+    monkeypatch.setattr(decoding, "compiled", functools.cache(decoding.compiled))
+    monkeypatch.setattr(decoding, "perf_counter", lambda: next(moments))
+    name = "gpt2_block_context8"
+    measured = decoding.token_seconds(lab, name)
+    assert (measured.value, measured.correct) == (3, True)
+    assert (measured.detail["least"], measured.detail["most"]) == (1, 5)
+    assert measured.detail["simulated_cycles"] > 50_000
+    right = decoding.compare_by_operator
+    monkeypatch.setattr(
+        decoding, "compare_by_operator", lambda *args: right(*args[:2], {k: v + 1 for k, v in args[2].items()})
+    )
+    assert not decoding.token_seconds(lab, name).correct
+
+
 def test_words_are_exact_when_each_is_interrupted(monkeypatch):
     """A score that the reference does not have is a token less."""
     right = IntegerStepper.step
@@ -59,6 +77,7 @@ def test_rows():
         "decode_smollm2_135m",
         "four_sequences_15m",
         "four_sequences_smollm2",
+        "token_seconds_15m",
         "cold_block_gpt2",
         "prefill_15m",
     ]

@@ -195,6 +195,27 @@ def test_steps_that_are_asked_for_otherwise_have_requests_of_their_own(device, b
             equal(step.result(), text, 0)
 
 
+def test_steps_with_soft_deadlines_share_the_earliest(device, batch):
+    """A hard deadline is of one request, so only steps with an equal one share it. Tags are those of all steps."""
+    first, second, third = (batch.join() for _ in range(PLACES))
+    late, now = 10_000_000, device.bus.cycle
+    with Runtime(device) as runtime:
+        steps = [
+            runtime.submit_step(member, 3, deadline=deadline, soft_deadline=True, tag=tag)
+            for member, deadline, tag in ((first, None, "a"), (second, now + late, "b"), (third, now + 9, "c"))
+        ]
+        assert len({step.request.number for step in steps}) == 1
+        assert (steps[0].request.deadline, steps[0].request.tag) == (now + 9, ["a", "b", "c"])
+        assert steps[1].cancel() and steps[0].request.tag == ["a", "c"]
+        assert [step.result().keys() for step in steps[::2]] == [{"y"}] * 2
+        hard = [
+            runtime.submit_step(member, 3, deadline=at + late) for member, at in ((first, 5), (second, 6), (third, 5))
+        ]
+        assert hard[0].request is not hard[1].request
+        for step in hard:
+            step.result()
+
+
 def test_a_conversation_has_one_step_at_a_time(device, batch):
     first, second = batch.join(), batch.join()
     with Runtime(device) as runtime:
