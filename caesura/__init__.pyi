@@ -1,3 +1,4 @@
+from . import policies as policies
 from .api import (
     Arrays as Arrays,
     Device as Device,

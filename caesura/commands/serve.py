@@ -35,7 +35,7 @@ def serve(
         list[Path], typer.Argument(help="a scenario file (.toml), or models: ONNX files and compiled images (.cimg)")
     ],
     compilation: Compilation,
-    policy: Annotated[str, typer.Option(help="what decides, as for caesura scenario")] = "idle_time",
+    policy: Annotated[str | None, typer.Option(help="what decides, as for caesura scenario")] = None,
     backend: Annotated[str, typer.Option(help=BACKENDS_HELP)] = "model",
     placement: Placement = "queue_time",
     option: PolicyOptions = None,
