@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hw.contract.bus import BusError, BusTimeout
+from hw.contract.html_table import html_table
 from hw.image import Image
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime.conversation import Conversation
@@ -115,6 +116,24 @@ class Fleet:
         self._coming: list[tuple[int, int, FleetRequest]] = []  #: a heap by arrival
         self._count = 0
         self._source: RequestSource | None = None
+
+    def __repr__(self) -> str:
+        """Return in a line how many devices there are, and how many requests they serve."""
+        out = f", taken out {len(self.dead)}" if self.dead else ""
+        serving = sum(len(member.serving) for member in self._members)
+        return f"<Fleet of devices {len(self._members)}{out}: serving {serving}, to come {len(self._coming)}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of its devices, as notebooks show it."""
+        rows = [
+            (
+                number, member.device.params.name, member.device.bus.cycle, len(member.serving),
+                sum(one.done() for one in member.runtime.requests),
+                None if member.dead is None else type(member.dead).__name__,
+            )
+            for number, member in enumerate(self._members)
+        ]  # fmt: skip
+        return html_table(self, ("device", "machine", "cycle", "serving", "ended", "taken out for"), rows)
 
     @property
     def alive(self) -> list[int]:

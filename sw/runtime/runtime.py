@@ -22,6 +22,7 @@ from sw.runtime.policies import OrderChoice, PlacementChoice, policy_name
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.request import Inputs, Request
 from sw.runtime.request_runner import HISTORY, RequestRunner
+from sw.runtime.request_table import requests_table
 from sw.runtime.rules import Rules
 from sw.runtime.taking_turns import turns_taken
 
@@ -155,6 +156,10 @@ class Runtime(RequestRunner):
         """Return in a line whose it is, and how many requests there are."""
         left = sum(not request.done() for request in self.requests)
         return f"<Runtime on {self.device.params.name!r}: requests {len(self.requests)}, not ended {left}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of its requests, the newest first, as notebooks show it."""
+        return requests_table(self, reversed(self.requests))
 
     @property
     def taking_turns(self) -> str | None:
