@@ -39,6 +39,7 @@ way why width work worst write written
 
 def table(text: str, heading: str) -> list[list[str]]:
     """The rows of the table under a heading, as cells."""
+    text = re.sub(r'<a id="[\w-]+"></a>', "", text)  # what other pages link to
     lines = text.split(f"\n## {heading}\n")[1].split("\n## ")[0].splitlines()
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")][1:]
 

@@ -61,10 +61,11 @@ def _blocks(page: str) -> list[str]:
 
 
 def anchors(page: str) -> set[str]:
-    """The headings of a page, as links name them."""
+    """The headings of a page, as links name them, and what it marks otherwise."""
     headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
     plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+    marked = set(re.findall(r'<a id="([\w-]+)"></a>', text_of(page)))
+    return marked | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
 
 
 def section(page: str, heading: str) -> str:

@@ -37,8 +37,10 @@ def _can_run(cell: dict[str, Any]) -> bool:
 
 def _outputs(source: str, name: str, namespace: dict[str, Any], number: int) -> list[dict[str, Any]]:
     tree, last = ast.parse(source), None
-    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
-        last = ast.Expression(tree.body.pop().value)
+    tail = tree.body[-1] if tree.body else None
+    if isinstance(tail, ast.Expr) and not source.rstrip().endswith(";"):
+        last = ast.Expression(tail.value)
+        tree.body.pop()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, name, "exec"), namespace)
