@@ -47,7 +47,9 @@ def names(page: str) -> set[str]:
     """What a page calls by its dotted name: modules of the project, and what is in them."""
     quoted = (_NAME.match(one) for one in _QUOTED.findall(text_of(page)))
     found = {
-        match[0] for match in quoted if match and match[0].rpartition(".")[2] not in ("h", "json", "py", "rdl", "toml")
+        match[0]
+        for match in quoted
+        if match and match[0].rpartition(".")[2] not in ("h", "json", "py", "rdl", "svd", "toml")
     }
     for block in _blocks(page):
         found |= {f"{module}.{name.strip()}" for module, told in _IMPORT.findall(block) for name in told.split(",")}
