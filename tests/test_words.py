@@ -24,7 +24,7 @@ file fill finish first fit flag flat float flop flow fold foreign form format fo
 geometry grain greedy handle heap held html importer index inference info inner instance interconnect interfaces
 interleave interrupt joined latency layout length library limits line link lite log lookup loop lower made mask matrix
 measure measurements memory metrics mismatch missed mode module move multiplied multipliers name narrow native need
-neighbours nest netlist next no normalise not now number object of on open options origin other out output ownership pad
+neighbours nest netlist next no normalise not now number object of on open option origin other out output ownership pad
 parameter partition past path pending periodic permute picture piece pipeline pixel plain plot pointwise poisson pool
 prepare priority private problem process product progress quantise read real realign recipe recovery reduce refuse
 register registry release remedies repeat report reset reshape resize robin role room round rule runtime sample scale

@@ -8,6 +8,7 @@ import typer
 from rich.console import Group, RenderableType
 
 from caesura.api import UsageError
+from caesura.commands import option_choices
 from caesura.commands.options import (
     CheckOutputs,
     Csv,
@@ -36,10 +37,17 @@ def scenario(
     file: Annotated[Path, typer.Argument(help="a scenario file (.toml); docs/scheduling.md describes them")],
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="what decides: idle_time (default), fcfs ..., module:Class or file.py:Class; repeatable"),
+        typer.Option(
+            help="what decides: idle_time (default), fcfs ..., module:Class or file.py:Class; repeatable",
+            autocompletion=option_choices.policies,
+        ),
     ] = None,
     backend: Annotated[
-        str | None, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}; by default what the models need")
+        str | None,
+        typer.Option(
+            help=f"synthetic (given durations), {BACKENDS_HELP}; by default what the models need",
+            autocompletion=option_choices.any_backends,
+        ),
     ] = None,
     placement: Placement = "queue_time",
     option: PolicyOptions = None,
