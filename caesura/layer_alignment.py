@@ -19,9 +19,12 @@ class AlignedLayers:
 
     @property
     def name(self) -> str:
-        """Return the names of the layers, those of both runs where they differ."""
+        """Return the names of the layers, and how many there were and are if that differs."""
         old, new = (", ".join(dict.fromkeys(layer["name"] for layer in side)) for side in (self.before, self.after))
-        return old if old == new or not new else new if not old else f"{old} → {new}"
+        if not old or not new or old == new:
+            return old or new
+        counts = len(self.before), len(self.after)
+        return f"{old} → {new}" if counts == (1, 1) else f"{old} ({counts[0]} → {counts[1]})"
 
 
 def aligned(before: Sequence[Layer], after: Sequence[Layer]) -> list[AlignedLayers]:

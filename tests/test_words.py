@@ -28,11 +28,11 @@ neighbours nest netlist next no normalise not now number object of on open optio
 parameter partition past path pending periodic permute picture piece pipeline pixel plain plot pointwise poisson pool
 prepare priority private problem process product progress quantise read real realign recipe recovery reduce refuse
 register registry release remedies repeat report reset reshape resize robin role room round rule runtime sample scale
-schema scope search sequence serve served serving sets setup shortest side signature simulate simulators sink situation
-slave slice sliding slope snapshot softmax space started status stop storage store strided structure sum surroundings
-synchronised table taking terminal text timeout together tolerant tool toolchain top trace traffic transpose tree turns
-uncut unpack unroll unsupported until urgent usage use value variation vector verify version view visible wait waveforms
-way why width work worst write written
+schema scope search sequence serve served serving sets setup short shortest side signature simulate simulators sink
+situation slave slice sliding slope snapshot softmax space started status stop storage store strided structure sum
+surroundings synchronised table taking terminal text timeout together tolerant tool toolchain top trace traffic
+transpose tree turns uncut unpack unroll unsupported until urgent usage use value variation vector verify version view
+visible wait waveforms way why width work worst write written
 """,
 )
 

@@ -62,8 +62,7 @@ def diff(
         write(_table("", [*found.totals, *found.parts], _LAYER_COLUMNS).csv())
         return
     changed = [one for one in found.parts if every or (one.difference != 0 and (one.before or one.after))]
-    title = "cycles of layers, and the MAC peak used; the largest difference first"
-    layers = _table(title, sorted(changed, key=_weight), _LAYER_COLUMNS)
+    layers = _table("", sorted(changed, key=_weight), _LAYER_COLUMNS).without("difference")  # room for names
     tell(
         Group(
             line(f"{found.titles[0]}, and {found.titles[1]}", "bold"),
@@ -71,6 +70,8 @@ def diff(
         )
     )
     if changed:
+        title = "cycles of layers, and how much of the MAC peak they used, the largest difference first"
+        say(title)
         tell(layers.rich())
     if same := len(found.parts) - len(changed):
         say(f"{same} layer{'s' * (same > 1)} with equal cycles, or none")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sim import visible
+from sim import distinct_names, visible
 
 _NAME = 32  #: characters of a layer's name, at most
 _HEIGHT = 0.25  #: inches of a layer
@@ -21,7 +21,8 @@ def plot_layers(stats: Any, axes: Any = None) -> Any:
         _, axes = plt.subplots(figsize=(8, 1 + _HEIGHT * (len(ran) + bool(stats.on_cpu))), layout="constrained")
     begin = min([layer.start for layer in ran] + [step.begin for step in stats.on_cpu], default=0)
     colours = plt.get_cmap("viridis")
-    names = [_short(layer.name) for layer in ran]
+    short = distinct_names([visible(layer.name) for layer in ran], _NAME)
+    names = [short[visible(layer.name)] for layer in ran]
     for place, layer in enumerate(ran):
         axes.barh(place, layer.cycles, left=layer.start - begin, color=colours(layer.utilisation))
     if stats.on_cpu:
@@ -35,9 +36,3 @@ def plot_layers(stats: Any, axes: Any = None) -> Any:
     shades = plt.cm.ScalarMappable(plt.Normalize(0, 100), colours)
     axes.figure.colorbar(shades, ax=axes, label="MAC utilisation, %")
     return axes
-
-
-def _short(name: str) -> str:
-    """Return ``name`` with its middle left out if it is long: ends tell layers apart."""
-    name = visible(name)
-    return name if len(name) <= _NAME else f"{name[: _NAME // 3]}…{name[len(name) - _NAME + _NAME // 3 + 1 :]}"

@@ -95,7 +95,7 @@ def test_layers_that_were_fused_otherwise_are_those_of_the_same_nodes(runs, tmp_
     found = json.loads(compared(tmp_path, before, before | {"layers": layers}, "--json"))["layers"]
     assert len(found) == len(before["layers"])
     (told,) = [one for one in found if one["layers_after"] == ["conv3", "pool"]]
-    assert told["name"] == "conv3 + pool → conv3, pool" and told["layers_before"] == ["conv3 + pool"]
+    assert told["name"] == "conv3 + pool (1 → 2)" and told["layers_before"] == ["conv3 + pool"]
     assert (told["before"], told["after"]) == (fused["cycles"], 5_000)
     assert told["utilisation_before"] == fused["utilisation"] and told["utilisation_after"] == pytest.approx(
         (4_000 * 0.6 + 2 * 1_000 * 0.1) / 6_000
@@ -112,7 +112,7 @@ def layer(name, *nodes, cycles=1):
     ("before", "after", "names"),
     [
         ([layer("a", "x"), layer("b", "y")], [layer("p", "y"), layer("q", "x")], ["a → q", "b → p"]),
-        ([layer("a", "x", "y")], [layer("a", "x"), layer("b", "y")], ["a → a, b"]),
+        ([layer("a", "x", "y")], [layer("a", "x"), layer("b", "y")], ["a (1 → 2)"]),
         ([layer("a", "x", "y"), layer("b", "z")], [layer("a", "x"), layer("b", "y", "z")], ["a, b"]),
         ([layer("a", "x"), layer("b")], [layer("b"), layer("a", "other")], ["a", "b"]),
         ([layer("a"), layer("a")], [layer("a")], ["a", "a"]),
