@@ -65,6 +65,15 @@ BLOCKS = [
 ]
 
 
+NAMED = re.compile(r'"([\w./]+\.(?:onnx|cimg|toml|npz|ckl))"')  #: files in Python
+PROGRAMS = [
+    pytest.param(block, id=f"{page}:{number}")
+    for page in PAGES
+    for number, (language, block) in enumerate(BLOCK.findall((ROOT / page).read_text()))
+    if language == "python" and "import" in block and all((ROOT / file).exists() for file in NAMED.findall(block))
+]
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Where commands run: examples are there, models of one's own, and what they write."""
@@ -77,14 +86,15 @@ def folder(tmp_path):
 
 def ran(line: str, folder: Path) -> str:
     """What a command prints, which must succeed; ``> FILE`` is honoured."""
-    line, _, target = line.partition(" > ")
     program, *rest = shlex.split(line)
+    target = rest.pop() if ">" in rest else ""
+    rest = [word for word in rest if word != ">"]
     prefix = {"caesura": [sys.executable, "-m", "caesura"], "python": [sys.executable]}[program]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": WIDTH}
     done = subprocess.run([*prefix, *rest], cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{line}\n{done.stderr}{done.stdout}"
     if target:
-        (folder / target.strip()).write_text(done.stdout)
+        (folder / target).write_text(done.stdout)
     return done.stdout
 
 
@@ -94,6 +104,12 @@ def test_a_block_shows_what_its_commands_print(block, folder):
     for command in commands(block):
         printed = ran(command.line, folder)
         check_documented(command.output, printed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_whose_files_exist_runs(program, folder):
+    ran(f"python -c {shlex.quote(program)}", folder)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -107,6 +123,7 @@ def test_what_is_run_elsewhere_is_shown():
     assert [one for one in ELSEWHERE if not any(block.startswith(one) for block in shown)] == []
     named = [where for where in ELSEWHERE.values() if where.endswith(".py")]
     assert all((ROOT / where).is_file() for where in named)
+    assert len(PROGRAMS) >= 4
     assert sum(len(commands(*parameter.values)) for parameter in BLOCKS) >= 14
 
 
