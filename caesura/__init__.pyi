@@ -1,3 +1,4 @@
+from . import policies as policies
 from .api import (
     Arrays as Arrays,
     Device as Device,
@@ -38,7 +39,10 @@ from .exports import (
     State as State,
     user_errors as user_errors,
 )
-from .inference_session import InferenceSession as InferenceSession
+from .inference_session import (
+    InferenceSession as InferenceSession,
+    get_available_providers as get_available_providers,
+)
 from .latency import latency_bound as latency_bound
 from .lengths.dynamic_model import dynamic as dynamic
 from .lengths.operation_model import by_operation as by_operation
@@ -48,5 +52,11 @@ from .profiles import LayerProfile as LayerProfile, Profile as Profile, profile 
 from .samples import Sample as Sample, load_samples as load_samples, random_samples as random_samples
 from .scenario.runner import serve as serve
 from .scenario.served import Served as Served
+from .session_options import (
+    ExecutionMode as ExecutionMode,
+    GraphOptimizationLevel as GraphOptimizationLevel,
+    RunOptions as RunOptions,
+    SessionOptions as SessionOptions,
+)
 from .steps_on_cpu import ImageCpuStep as ImageCpuStep, cpu_steps as cpu_steps
 from .version import __version__ as __version__

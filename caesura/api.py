@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 import pydantic
 
+from caesura.device_table import device_table
 from caesura.duration_store import DurationStore
 from compiler import Options
 from hw.contract.bus import Bus, Progress
@@ -190,6 +191,10 @@ class Device:
         told = f"{', '.join(map(repr, names[:3]))}{', ...' if names[3:] else ''}" if names else "nothing"
         return f"<Device {self.params.name!r} at cycle {self.bus.cycle:,}, loaded: {told}>"
 
+    def _repr_html_(self) -> str:
+        """Return a table of what is loaded, as notebooks show it."""
+        return device_table(self, self.driver)
+
     @property
     def params(self) -> SocParams:
         """Return the parameters of the hardware."""
@@ -276,6 +281,10 @@ class Model:
             f"<Model {self.loaded.name!r} on engines {', '.join(map(str, self.loaded.engines))}: "
             f"{len(self.image.meta.layers)} layers{last}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table of the layers, of the last inference if there was one, as notebooks show it."""
+        return self.image._repr_html_() if self._stats is None else self._stats._repr_html_()
 
     @property
     def image(self) -> Image:

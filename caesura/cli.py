@@ -65,7 +65,6 @@ app = typer.Typer(
     cls=_Commands,
     help="An open NPU: compile ONNX models and run them on its RTL.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

@@ -1,5 +1,5 @@
 """Generates reference pages from the contract tables and from what the front end registers, the C header and the
-register map in SystemRDL.
+register map in SystemRDL and CMSIS-SVD.
 
 python -m caesura.docgen            write docs/isa.md, docs/operators.md, docs/caesura.h ...
 python -m caesura.docgen --check    exit with 1 if any of them is not what the tables say
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from caesura.register_files import header_file, rdl_file
+from caesura.register_svd import svd_file
 from hw.contract import formats, isa, job, regs
 from hw.contract.formats import Field
 from hw.contract.isa import FORMATS
@@ -222,6 +223,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "operators.md": operators_page,
     "caesura.h": header_file,
     "caesura.rdl": rdl_file,
+    "caesura.svd": svd_file,
 }
 
 

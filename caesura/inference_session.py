@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +17,12 @@ from sim import DEFAULT_BACKEND
 from sw.runtime import InputError, RunStats
 
 _TYPES = {"float32": "tensor(float)"}  #: as ONNX calls types; others by NumPy's name
+_PROVIDERS = ("CaesuraExecutionProvider",)
+
+
+def get_available_providers() -> list[str]:
+    """Return what can run models, as onnxruntime's function of this name does: the accelerator."""
+    return list(_PROVIDERS)
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class InferenceSession:
 
     Parameters
     ----------
-    path_or_image : an ONNX file, a ``.cimg`` file or an image
+    path_or_image : an ONNX file, what it holds as bytes, a ``.cimg`` file or an image
     preset, backend : as for ``caesura.open``
     compiling : arguments of ``caesura.compile``, such as ``fallback=True``
 
@@ -42,12 +49,17 @@ class InferenceSession:
     """
 
     def __init__(
-        self, path_or_image: str | PathLike | Image, sess_options: object = None, providers: object = None,
+        self, path_or_image: str | PathLike | bytes | Image, sess_options: object = None, providers: object = None,
         provider_options: object = None, *, preset: str | SocParams = "tiny", backend: str = DEFAULT_BACKEND,
         **compiling: Any,
     ) -> None:  # fmt: skip
         image = path_or_image
-        if not isinstance(image, Image):
+        if isinstance(image, bytes):
+            with TemporaryDirectory() as folder:
+                file = Path(folder, "model.onnx")
+                file.write_bytes(image)
+                image = api.compile(file, preset, **compiling)
+        elif not isinstance(image, Image):
             ready = str(image).endswith(".cimg")
             image = Image.load(Path(image)) if ready else api.compile(image, preset, **compiling)
         self._device = api.open(image.params, backend)
@@ -72,7 +84,7 @@ class InferenceSession:
 
     def get_providers(self) -> list[str]:
         """Return where the model runs."""
-        return ["CaesuraExecutionProvider"]
+        return get_available_providers()
 
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, npt.ArrayLike], run_options: object = None

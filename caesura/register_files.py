@@ -98,7 +98,7 @@ _SOFTWARE = {
     Access.W1C: "sw = rw; onwrite = woclr; hw = rw;",
     Access.WO: "sw = w; hw = r;",
 }
-_MOST_ENGINES = 15  #: that fit in a 16-bit address window beside the global registers
+MOST_ENGINES = 15  #: that fit in a 16-bit address window beside the global registers
 
 
 def rdl_file() -> str:
@@ -114,7 +114,7 @@ def rdl_file() -> str:
         *_register_lines(regs.ENGINE_REGS),
         "};",
         "",
-        f"addrmap caesura #(longint unsigned N_ENGINES = {_MOST_ENGINES}) {{",
+        f"addrmap caesura #(longint unsigned N_ENGINES = {MOST_ENGINES}) {{",
         '    name = "Caesura";',
         '    desc = "Global registers, and a register file for each engine; reads and writes are whole words.";',
         "    default regwidth = 32;",
@@ -129,15 +129,16 @@ def rdl_file() -> str:
 def _register_lines(table: tuple[Reg, ...]) -> Iterator[str]:
     for reg in table:
         yield "    reg {"
-        yield f'        desc = "{_text(reg.doc)}";'
+        yield f'        desc = "{plain_text(reg.doc)}";'
         fields = [(b.name, b.low, b.width, b.doc) for b in reg.bits] or [("value", 0, 32, "")]
         for name, low, width, doc in fields:
-            what = f' desc = "{_text(doc)}";' if doc else ""
+            what = f' desc = "{plain_text(doc)}";' if doc else ""
             encode = " encode = caesura_engine_state;" if "EngineState" in doc else ""
             reset = f" reset = 0x{reg.reset >> low & (1 << width) - 1:x};" if reg.reset else ""
             yield f"        field {{ {_SOFTWARE[reg.access]}{encode}{reset}{what} }} {name}[{low + width - 1}:{low}];"
         yield f"    }} {reg.name}{f'[{reg.count}]' if reg.count > 1 else ''} @ 0x{reg.offset:x};"
 
 
-def _text(doc: str) -> str:
+def plain_text(doc: str) -> str:
+    """Return what a table says of a register, without marks of code and double quotes."""
     return doc.replace("`", "").replace('"', "'")

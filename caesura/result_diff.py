@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from caesura import api
+from caesura.layer_alignment import AlignedLayers, aligned, cycles, utilisation
 
 #: Figures of a run as a whole, by their keys in its JSON.
 _TOTALS = ("cycles", "latency_cycles", "host_cycles", "macs", "utilisation")
@@ -35,13 +36,24 @@ class ChangedValue:
 
 
 @dataclass(frozen=True)
+class ChangedLayers(ChangedValue):
+    """Says how many cycles the layers took that do the same work in two runs, one after the other, and what share of
+    the MAC peak they used; None where that is not told."""
+
+    utilisation_before: float | None = None
+    utilisation_after: float | None = None
+    layers_before: tuple[str, ...] = ()
+    layers_after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ResultDiff:
-    """Holds what two results have of the same name: ``totals``, and ``parts``, the cycles of layers of a run; ``equal``
-    outputs, None if they had other inputs, or there are none."""
+    """Holds what two results have in common: ``totals`` of one name, and ``parts``, the layers of two runs that stand
+    for the same ONNX nodes; ``equal`` outputs, None if they had other inputs, or there are none."""
 
     titles: tuple[str, str]
     totals: Sequence[ChangedValue]
-    parts: Sequence[ChangedValue]
+    parts: Sequence[ChangedLayers]
     equal: bool | None
 
 
@@ -57,18 +69,26 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def result_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> ResultDiff:
-    """Return how ``after`` differs from ``before``; layers, and figures, are those of one name. Raises
-    :class:`caesura.api.UsageError` for results of two kinds."""
+    """Return how ``after`` differs from ``before``; figures are those of one name, layers those of the same nodes.
+    Raises :class:`caesura.api.UsageError` for results of two kinds."""
     if _is_run(before) != _is_run(after):
         raise api.UsageError(f"a run and a benchmark cannot be compared; {_HOW} of both")
     titles = _title(before), _title(after)
     if not _is_run(before):
         return ResultDiff(titles, _changes(*(_named(one["rows"], "value") for one in (before, after))), [], None)
     totals = [ChangedValue(name, before.get(name), after.get(name)) for name in _TOTALS]
-    parts = _changes(*(_named(one["layers"], "cycles") for one in (before, after)))
+    parts = [_of_layers(group) for group in aligned(before["layers"], after["layers"])]
     comparable = before.get("model") == after.get("model") and before.get("inputs") == after.get("inputs")
     equal = before.get("outputs") == after.get("outputs") if comparable and before.get("outputs") else None
     return ResultDiff(titles, totals, parts, equal)
+
+
+def _of_layers(group: AlignedLayers) -> ChangedLayers:
+    before, after = group.before, group.after
+    return ChangedLayers(
+        group.name, cycles(before), cycles(after), utilisation(before), utilisation(after),
+        tuple(layer["name"] for layer in before), tuple(layer["name"] for layer in after),
+    )  # fmt: skip
 
 
 def _is_run(result: Mapping[str, Any]) -> bool:
@@ -76,6 +96,7 @@ def _is_run(result: Mapping[str, Any]) -> bool:
         "cycles" in result
         and all(_is_number(result.get(name)) for name in _TOTALS)
         and _is_list(result.get("layers"), "cycles")
+        and all(_is_number(layer.get("utilisation")) for layer in result["layers"])
     )
 
 

@@ -15,6 +15,7 @@ from .cache_folder import (
     write_kept as write_kept,
 )
 from .instruction_runs import InstructionRun as InstructionRun, save_runs as save_runs
+from .short_names import distinct_names as distinct_names, shortened as shortened
 from .simulators import (
     NoRecording as NoRecording,
     NoWaveforms as NoWaveforms,

@@ -14,31 +14,32 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 PLAIN = re.findall(
     r"\w+",
     """
-accelerator access added addend addition address admit affine alive allocator alone annealing any append arbiter area
-assembly band bar base beam bench between bits blend board box branch build by bytes cache caesura call cell cells chain
-change channel chart check choice choose client closed code collector column combinational combinations combine command
-compile component const constant contained content context contract control copy cost cut cycle cycles data datapath
-decode defer demo dependencies design died diff dimension disagreement division docgen duplicate dynamic earliest edge
-element emission emit end equal error estimate exact excerpt expand export expressions failed family feed fetch field
-file fill finish first fit flag flat float flop flow fold foreign form format found frontend function functional gather
-geometry grain greedy handle heap held importer index inference info inner instance interconnect interfaces interleave
-interrupt joined latency layout least length library life limits line link lite log lookup loop lower made mask matrix
-measure measurements memory metrics mismatch missed mode module move multiplied multipliers name narrow native need
-neighbours nest netlist next no normalise not now number object of on open options origin other out output ownership pad
-parameter partition past path pending periodic permute picture piece pipeline pixel plain pointwise poisson pool prepare
-pressure priority private problem process product progress quantise read real realign recipe recovery reduce refuse
-register registry release remedies repeat report reset reshape resize robin role room round rule runtime sample scale
-schema scope search sequence serve served serving sets settle setup shortest side signature simulate simulators sink
-situation slave slice sliding slope snapshot softmax space started status stop storage store strided structure sum
-surroundings synchronised table taking terminal text timeout together tolerant tool toolchain top trace traffic
-transpose tree turns uncut unpack unroll unsupported until urgent usage use value variation vector verify version view
-visible wait waveforms way why width work worst write written
+accelerator access added addend addition address admit affine align alive allocator alone annealing any append arbiter
+area assembly band bar base beam bench between bits blend board box branch build by bytes cache caesura call cell cells
+chain change channel chart check choice choose client closed code collector column combinational combinations combine
+command compile component const constant contained content context contract control copy cost cut cycle cycles data
+datapath decode defer demo dependencies design died diff dimension disagreement division docgen duplicate dynamic
+earliest edge element emission emit end equal error estimate exact excerpt expand export expressions failed family feed
+fetch field file fill finish first fit flag flat float flop flow fold foreign form format found frontend function
+functional gather geometry grain greedy handle heap held html importer index inference info inner instance interconnect
+interfaces interleave interrupt joined latency layout least length library life limits line link lite log lookup loop
+lower made mask matrix measure measurements memory metrics mismatch missed mode module move multiplied multipliers name
+narrow native need neighbours nest netlist next no normalise not now number object of on open option options origin
+other out output ownership pad parameter partition past path pending periodic permute picture piece pipeline pixel plain
+plot pointwise poisson pool prepare pressure priority private problem process product progress quantise read real
+realign recipe recovery reduce refuse register registry release remedies repeat report reset reshape resize robin role
+room round rule runtime sample scale schema scope search sequence serve served serving sets settle setup short shortest
+side signature simulate simulators sink situation slave slice sliding slope snapshot softmax space started status stop
+storage store strided structure sum surroundings synchronised table taking terminal text timeout together tolerant tool
+toolchain top trace traffic transpose tree turns uncut unpack unroll unsupported until urgent usage use value variation
+vector verify version view visible wait waveforms way why width work worst write written
 """,
 )
 
 
 def table(text: str, heading: str) -> list[list[str]]:
     """The rows of the table under a heading, as cells."""
+    text = re.sub(r'<a id="[\w-]+"></a>', "", text)  # what other pages link to
     lines = text.split(f"\n## {heading}\n")[1].split("\n## ")[0].splitlines()
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")][1:]
 

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 
 from caesura.api import UsageError
 from caesura.bench import benchmarks
+from caesura.commands.option_choices import backends
 from caesura.commands.options import (
     Csv,
     Json,
@@ -56,7 +57,12 @@ def bench(
     params: ParamsFile = None,
     changes: Set = None,
     backend: Annotated[
-        str | None, typer.Option("--backend", help=f"{BACKENDS_HELP}; by default {DEFAULT_BACKEND}, for networks model")
+        str | None,
+        typer.Option(
+            "--backend",
+            help=f"{BACKENDS_HELP}; by default {DEFAULT_BACKEND}, for networks model",
+            autocompletion=backends,
+        ),
     ] = None,
     as_json: Json = False,
     as_csv: Csv = False,

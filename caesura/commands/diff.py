@@ -22,6 +22,10 @@ def _signed(value: float | None) -> str:
     return "" if value is None else f"{'+' if value > 0 else ''}{_number(value)}"
 
 
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
 _COLUMNS = (
     Column("name", "what"),
     Column("before", number=True, text=_number),
@@ -29,6 +33,12 @@ _COLUMNS = (
     Column("difference", number=True, text=_signed),
     Column("percent", "%", number=True, text=lambda value: "" if value is None else f"{value:+.1f} %"),
 )
+_LAYER_COLUMNS = (
+    *_COLUMNS,
+    Column("utilisation_before", "used before", number=True, text=_share),
+    Column("utilisation_after", "after", number=True, text=_share),
+)
+_SIDES = (Column("layers_before"), Column("layers_after"))
 
 
 def diff(
@@ -38,31 +48,52 @@ def diff(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Compare two runs layer by layer, or two benchmarks figure by figure."""
+    """Compare two runs layer by layer, or two benchmarks figure by figure.
+
+    Layers that were fused or split otherwise are those of the same ONNX nodes."""
     check_form(as_json, as_csv)
     found = result_diff(read_result(before), read_result(after))
-    totals = _table("", found.totals)
     if as_json:
-        parts = _table("", found.parts).fields()
-        write(json_text({"results": found.titles, "totals": totals.fields(), "layers": parts, "equal": found.equal}))
+        totals = _table("", found.totals).fields()
+        parts = _table("", found.parts, (*_LAYER_COLUMNS, *_SIDES)).fields()
+        write(json_text({"results": found.titles, "totals": totals, "layers": parts, "equal": found.equal}))
         return
     if as_csv:
-        write(_table("", [*found.totals, *found.parts]).csv())
+        write(_table("", [*found.totals, *found.parts], _LAYER_COLUMNS).csv())
         return
-    changed = [one for one in found.parts if every or one.difference != 0]
-    layers = _table("cycles of layers, the largest difference first", sorted(changed, key=_weight))
-    tell(Group(line(f"{found.titles[0]}, and {found.titles[1]}", "bold"), totals.rich()))
+    changed = [one for one in found.parts if every or (one.difference != 0 and (one.before or one.after))]
+    layers = _table("", sorted(changed, key=_weight), _LAYER_COLUMNS).without("difference")  # room for names
+    tell(
+        Group(
+            line(f"{found.titles[0]}, and {found.titles[1]}", "bold"),
+            (_totals(found.totals) if found.parts else _table("", found.totals)).rich(),
+        )
+    )
     if changed:
+        title = "cycles of layers, and how much of the MAC peak they used, the largest difference first"
+        say(title)
         tell(layers.rich())
     if same := len(found.parts) - len(changed):
-        say(f"{same} layer{'s' * (same > 1)} with equal cycles")
+        say(f"{same} layer{'s' * (same > 1)} with equal cycles, or none")
     if found.equal is not None:
         say(f"outputs: {'equal' if found.equal else 'not equal'}")
 
 
-def _table(title: str, changes: Sequence[ChangedValue]) -> ColumnTable:
-    keys = [column.key for column in _COLUMNS]
-    return ColumnTable(title, _COLUMNS, [{key: getattr(one, key) for key in keys} for one in changes])
+def _table(title: str, changes: Sequence[ChangedValue], columns: Sequence[Column] = _COLUMNS) -> ColumnTable:
+    keys = [column.key for column in columns]
+    return ColumnTable(title, columns, [{key: getattr(one, key, None) for key in keys} for one in changes])
+
+
+def _totals(changes: Sequence[ChangedValue]) -> ColumnTable:
+    """Return what people read of totals; utilisation is a share, whose difference is in points of percent."""
+    rows = []
+    for one in changes:
+        row = {column.key: column.text(getattr(one, column.key)) for column in _COLUMNS}
+        if one.name == "utilisation":
+            points = "" if one.difference is None else f"{100 * one.difference:+.1f} points"
+            row |= {"before": _share(one.before), "after": _share(one.after), "difference": points, "percent": ""}
+        rows.append(row)
+    return ColumnTable("", [Column(one.key, one.title, number=one.number) for one in _COLUMNS], rows)
 
 
 def _weight(one: ChangedValue) -> float:

@@ -9,18 +9,28 @@ from typing import Annotated
 import typer
 
 from caesura import api
+from caesura.commands import option_choices
 from caesura.views import say
 from hw.contract.params import PRESETS, SocParams
 from hw.image import MAGIC
 from sim import BACKENDS_HELP, DEFAULT_BACKEND, MODEL
 
-Preset = Annotated[str | None, typer.Option("--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}")]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}", autocompletion=option_choices.presets
+    ),
+]
 ParamsFile = Annotated[Path | None, typer.Option("--params", help="a TOML file with parameters, instead of a preset")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="change a parameter, such as lv2_bytes=4MiB; repeatable")]
-Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP)]
+Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP, autocompletion=option_choices.backends)]
 AnyBackend = Annotated[
     str | None,
-    typer.Option("--backend", help=f"{BACKENDS_HELP}; by default native if it is built for the preset, else model"),
+    typer.Option(
+        "--backend",
+        help=f"{BACKENDS_HELP}; by default native if it is built for the preset, else model",
+        autocompletion=option_choices.backends,
+    ),
 ]
 Page = Annotated[Path | None, typer.Option("--report", help="write a page with timeline, plots and tables (.html)")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
@@ -37,7 +47,7 @@ PolicyOptions = Annotated[list[str] | None, typer.Option("--option", help="optio
 CheckOutputs = Annotated[
     bool, typer.Option("--check", help="compare the outputs of every request with those of its model alone")
 ]
-Placement = Annotated[str, typer.Option(help="which engine a layer goes to")]
+Placement = Annotated[str, typer.Option(help="which engine a layer goes to", autocompletion=option_choices.placements)]
 
 
 def policy_options(texts: Sequence[str] | None) -> dict[str, int | float]:

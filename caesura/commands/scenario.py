@@ -1,5 +1,6 @@
 """Defines ``caesura scenario``, which serves several models under a policy."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +8,7 @@ import typer
 from rich.console import Group, RenderableType
 
 from caesura.api import UsageError
+from caesura.commands import option_choices
 from caesura.commands.options import (
     CheckOutputs,
     Csv,
@@ -35,10 +37,17 @@ def scenario(
     file: Annotated[Path, typer.Argument(help="a scenario file (.toml); docs/scheduling.md describes them")],
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="what decides: idle_time (default), fcfs ..., or my.py:Class; repeatable, in one table"),
+        typer.Option(
+            help="what decides: idle_time (default), fcfs ..., module:Class or file.py:Class; repeatable",
+            autocompletion=option_choices.policies,
+        ),
     ] = None,
     backend: Annotated[
-        str | None, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}; by default what the models need")
+        str | None,
+        typer.Option(
+            help=f"synthetic (given durations), {BACKENDS_HELP}; by default what the models need",
+            autocompletion=option_choices.any_backends,
+        ),
     ] = None,
     placement: Placement = "queue_time",
     option: PolicyOptions = None,
@@ -67,7 +76,7 @@ def scenario(
 
     check_form(as_json, as_csv)
     check_writable(trace, page)
-    policies = policy or ["fcfs" if certified else "idle_time"]
+    policies: Sequence[str | None] = policy or [None]
     chosen = policy_options(option)
     if (trace or page) and len(policies) > 1:
         raise UsageError("--trace and --report tell of one run: give one --policy")

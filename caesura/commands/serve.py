@@ -7,7 +7,9 @@ import typer
 from rich.console import Group, RenderableType
 
 from caesura.api import UsageError
+from caesura.commands import option_choices
 from caesura.commands.options import (
+    Backend,
     CheckOutputs,
     Csv,
     Devices,
@@ -21,7 +23,7 @@ from caesura.commands.options import (
 )
 from caesura.compilation import Compilation, takes_compilation
 from caesura.views import Progress, json_text, line, tell, to_csv, width, write
-from sim import BACKENDS, BACKENDS_HELP
+from sim import BACKENDS
 
 if TYPE_CHECKING:
     from caesura.scenario import Served
@@ -35,8 +37,10 @@ def serve(
         list[Path], typer.Argument(help="a scenario file (.toml), or models: ONNX files and compiled images (.cimg)")
     ],
     compilation: Compilation,
-    policy: Annotated[str, typer.Option(help="what decides, as for caesura scenario")] = "idle_time",
-    backend: Annotated[str, typer.Option(help=BACKENDS_HELP)] = "model",
+    policy: Annotated[
+        str | None, typer.Option(help="what decides, as for caesura scenario", autocompletion=option_choices.policies)
+    ] = None,
+    backend: Backend = "model",
     placement: Placement = "queue_time",
     option: PolicyOptions = None,
     requests: Annotated[

@@ -10,22 +10,23 @@ from caesura.scenario.alone import times_alone
 from caesura.scenario.backends import backend_of, refuse_synthetic, runner_of
 from caesura.scenario.machine_choice import on_devices, on_machine
 from caesura.scenario.outcome import Outcome, write_outcome
-from caesura.scenario.policies import Policies
+from caesura.scenario.policies import Policies, PolicyChoice, policy_of_scenario
 from caesura.scenario.reports import report
 from caesura.scenario.schema import Scenario, load_scenario
 from caesura.scenario.served import Served
 from caesura.views import Progress
+from sw.runtime.policies import PlacementChoice
 
 
 def serve(
     scenario: Scenario | Path | str,
-    policy: str | None = None,
+    policy: PolicyChoice | None = None,
     backend: str | None = None,
     *,
     certified: bool = False,
     folder: Path | str | None = None,
     check: bool = False,
-    placement: str = "queue_time",
+    placement: PlacementChoice = "queue_time",
     options: Mapping[str, Any] | None = None,
     trace: Path | None = None,
     page: Path | None = None,
@@ -38,7 +39,8 @@ def serve(
 
     Parameters
     ----------
-    policy, placement : what decides whose layer is next (by default ``idle_time``), and on which engine it runs
+    policy, placement : what decides whose layer is next (by default what the scenario says, or ``idle_time``), and on
+        which engine it runs: names, ``module:Class``, ``file.py:Class``, classes or objects of ``caesura.policies``
     backend : by default what the models need, see :func:`backend_of`
     certified : run under the certificate of the scenario, which the run time enforces: its promises are reported, and
         nothing is run if one is refused; the policy is ``fcfs``
@@ -60,20 +62,21 @@ def serve(
     if not keep_outputs:
         scenario = scenario.without_outputs()
     where, backend, progress = Path(folder or ""), backend or backend_of(scenario), progress or Progress()
-    policy = policy or (POLICY if certified else "idle_time")
+    if policy is None:
+        policy = POLICY if certified else policy_of_scenario(scenario.policy, where) or "idle_time"
+    policies = Policies.named(policy, placement, options)
     certificate = None
     if certified:
         certificate = certificate_to_run(
-            scenario, policy, backend, folder=where, jobs=jobs, cache=cache, progress=progress
+            scenario, policies.name, backend, folder=where, jobs=jobs, cache=cache, progress=progress
         )
     runner = runner_of(backend, progress, check=check, jobs=jobs, cache=cache, certificate=certificate)
-    policies = Policies.named(policy, placement, options)
-    progress.task(f"serving {scenario.name} under {policy}")
+    progress.task(f"serving {scenario.name} under {policies.name}")
     outcome = runner.run(scenario, policies, where)
     if trace is not None:
         write_outcome(trace, outcome, scenario.time_unit)
     alone = times_alone(runner, scenario, where)
-    result = report(scenario, policy, backend, outcome, alone.streams, alone.lengths)
+    result = report(scenario, policies.name, backend, outcome, alone.streams, alone.lengths)
     promises = [] if certificate is None else promise_reports(certificate, outcome, scenario.cycles_per_unit)
     if certificate is not None:
         result["promises"] = promise_fields(promises)
@@ -87,7 +90,7 @@ def serve(
 
 def run_scenario(
     path: Path | str,
-    policy: str | None = None,
+    policy: PolicyChoice | None = None,
     backend: str | None = None,
     *,
     certified: bool = False,
@@ -95,7 +98,7 @@ def run_scenario(
     changes: Sequence[str] = (),
     devices: int | None = None,
     seen: Callable[[Scenario, Outcome], None] | None = None,
-    placement: str = "queue_time",
+    placement: PlacementChoice = "queue_time",
     options: Mapping[str, Any] | None = None,
     check: bool = False,
     trace: Path | None = None,

@@ -147,6 +147,7 @@ class Scenario(FileTable):
     description: str = ""
     time_unit: str = "ms"
     seed: int = 0
+    policy: str | None = None  #: where nobody asks for another: a name, ``module:Class`` or ``file.py:Class``
     machine: MachineSpec = MachineSpec()
     certificate: CertificateSpec = CertificateSpec()
     models: Annotated[dict[str, ModelSpec], Field(min_length=1)]

@@ -26,6 +26,7 @@ from google.protobuf.message import DecodeError
 from caesura.scenario.arrivals import TraceSpec
 from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_files import model_file
+from caesura.scenario.policies import policy_file
 from caesura.scenario.schema import Scenario, load_scenario
 from caesura.sweep.measure import measure
 from caesura.sweep.spec import Point, SweepError
@@ -242,8 +243,8 @@ def _files(scenario: Scenario, folder: Path, policy: str, backend: str) -> Itera
     for stream in scenario.streams:
         if isinstance(stream.arrivals, TraceSpec) and stream.arrivals.file is not None:
             yield folder / stream.arrivals.file
-    if ".py:" in policy:
-        yield Path(policy.rpartition(":")[0])
+    if (mine := policy_file(policy)) is not None:
+        yield mine
     if backend == "synthetic":
         return
     for name in dict.fromkeys(s.model for stream in scenario.streams for s in stream.stages if s.model is not None):

@@ -22,16 +22,16 @@ from bokeh.plotting import figure
 from caesura.profiles import PARTS, LayerProfile, Profile
 from caesura.scenario.outcome import Frame
 from caesura.views.page import label
-from caesura.views.tables import shortened
 from hw.contract.isa import Segment
 from hw.contract.spaces import Space
 from hw.image import LiveRange
-from sim import Span, visible
+from sim import Span, distinct_names, visible
 from sw.driver import JobResult
 
 _LINE = 22  #: height of a layer or a figure, pixels
 _TRACK = 26  #: height of a track, pixels
 _MOST = 20_000  #: bars that are drawn: more neither fit in 5 MB nor can be told apart
+_NAME = 44  #: characters of a layer's name, at most
 _LEGEND = 12  #: kinds that a legend names
 _COLOURS = Category20[20]
 
@@ -73,8 +73,9 @@ def _names(layers: list[LayerProfile]) -> list[str]:
     """Return names that differ; the plot knows layers by them."""
     seen: dict[str, int] = {}
     found = []
+    short = distinct_names([visible(layer.name) for layer in layers], _NAME)
     for layer in layers:
-        name = shortened(visible(layer.name))
+        name = short[visible(layer.name)]
         seen[name] = seen.get(name, 0) + 1
         found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return found

@@ -31,6 +31,7 @@ _LAYER_COLUMNS = (
     Column("cycles", number=True, text=not_zero),
     Column("utilisation", number=True, text=lambda share: percent(share or None)),
     Column("engines"),
+    Column("nodes"),
     Column("counters"),
 )
 
@@ -137,6 +138,7 @@ class RunReport:
                 "cycles": layer.cycles,
                 "utilisation": round(layer.utilisation, 6),
                 "engines": list(layer.engines),
+                "nodes": list(layer.nodes),
                 "counters": layer.counters,
                 "check": self.check.verdict_of(layer.name, layer.output, layer.nodes) if self.check else "",
             }
@@ -146,7 +148,7 @@ class RunReport:
 
     def to_csv(self) -> str:
         """Return the layers of the first sample as rows for comma-separated values."""
-        return self.layers().without("counters").csv()
+        return self.layers().without("nodes", "counters").csv()
 
     def to_tables(self) -> Group:
         """Return the report as tables for a terminal."""
@@ -157,7 +159,7 @@ class RunReport:
             f"{stats.latency:,} cycles with the host's part"
             + (f", of which {stats.host:,} for steps on the CPU" if stats.host else "")
         )
-        layers = self.layers().without("engines", "counters").rich()
+        layers = self.layers().without("engines", "nodes", "counters").rich()
         steps = [line(f"on the CPU: {step}") for step in self.host_steps]
         verdict = [] if self.check is None else [line(self.check.summary(), "green" if self.check.ok else "bold red")]
         return Group(head, layers, *steps, self._output_table(), tail, *self._accuracy(), *self._on_cpu(), *verdict)

@@ -12,7 +12,7 @@ from typing import Any
 from rich.table import Table
 
 from caesura.views import terminal
-from sim import visible
+from sim import shortened, visible
 
 _LARGE = 1000  #: from here on without a fraction
 _NAME = 40  #: cells of a first column, at most
@@ -184,8 +184,3 @@ def _finite(value: Any) -> Any:
 def escaped(text: str) -> str:
     """Return ``text`` as HTML shows it."""
     return html.escape(visible(text))
-
-
-def shortened(name: str, most: int = 44) -> str:
-    """Return a name, with its middle left out if it is longer than ``most``."""
-    return name if len(name) <= most else f"{name[: most // 3]}…{name[-(most - most // 3 - 1) :]}"

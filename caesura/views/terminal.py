@@ -6,18 +6,45 @@ would steer a terminal are shown escaped. Data for programs, JSON and CSV, takes
 
 import os
 import sys
+from functools import lru_cache
 from typing import Any
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from sim import visible
+from sim import distinct_names, visible
 
 _WIDE = 500  #: characters of a line that nobody looks at in a terminal
 _NAME, _WORDS = 7, 4  #: cells that a first column, and one of words, have at least
+
+
+_short_names = lru_cache(maxsize=16)(distinct_names)  # asked for once for each cell of a column
+
+
+class _Name:
+    """Is a name in a column of ``names``: where there is little room, its middle is left out, so that no two in the
+    column look alike."""
+
+    def __init__(self, text: Text, names: list[str]) -> None:
+        self._text, self._names = text, names
+        names.append(text.plain)
+
+    def __str__(self) -> str:
+        return self._text.plain
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        size = cell_len(self._text.plain)
+        return Measurement(min(_NAME, size), size)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        text = self._text.copy()
+        if cell_len(text.plain) == len(text.plain):  # some characters take two cells
+            text.plain = _short_names(tuple(self._names), options.max_width)[text.plain]
+        yield text
 
 
 class ReportTable(Table):
@@ -27,16 +54,24 @@ class ReportTable(Table):
     def __init__(self, *headers: Any, **more: Any) -> None:
         super().__init__(*headers, **more)
         self._least: list[int] = []
+        self._names: dict[int, list[str]] = {}  #: of each column that has some
 
     def add_row(self, *cells: Any, **more: Any) -> None:
         """Add a row as ``rich`` does."""
-        shown = [_cell(cell, no_wrap=at == 0) if isinstance(cell, str) else cell for at, cell in enumerate(cells)]
+        shown = [self._cell(at, cell) for at, cell in enumerate(cells)]
         super().add_row(*shown, **more)
         for at, (column, cell) in enumerate(zip(self.columns, shown, strict=False)):
             size = cell_len(str(cell))
             most = max(size, cell_len(str(column.header))) if column.no_wrap else min(size, _WORDS if at else _NAME)
             self._least += [0] * (at + 1 - len(self._least))
             self._least[at] = max(self._least[at], most)
+
+    def _cell(self, at: int, cell: Any) -> Any:
+        if isinstance(cell, str):
+            cell = line(cell, no_wrap=True, overflow="ellipsis") if at == 0 else line(cell)
+        if isinstance(cell, Text) and cell.overflow == "ellipsis":
+            return _Name(cell, self._names.setdefault(at, []))
+        return cell
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         needed = sum(self._least) + 3 * len(self.columns) + 1
@@ -73,7 +108,3 @@ def complain(text: str) -> None:
 def width() -> int:
     """Return how many columns there are."""
     return Console().width
-
-
-def _cell(text: str, *, no_wrap: bool) -> Text:
-    return line(text, no_wrap=True, overflow="ellipsis") if no_wrap else line(text)

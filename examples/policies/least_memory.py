@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Sequence
 
-from caesura.scenario import run_scenario
-from sw.runtime.policies import ORDER, AcceleratorState, Candidate, OrderPolicy
+from caesura.policies import AcceleratorState, Candidate, OrderPolicy
+from caesura.scenario import serve
 
 
 class LeastMemory(OrderPolicy):
@@ -15,9 +15,7 @@ class LeastMemory(OrderPolicy):
         return min(candidates, key=lambda c: (-c.priority, c.cost.bytes, c.arrival, c.request))
 
 
-ORDER["least_memory"] = LeastMemory
-
 if __name__ == "__main__":
-    for policy in ("fcfs", "least_memory", "idle_time"):
-        result = run_scenario(sys.argv[1], policy, *sys.argv[2:])
-        print(f"{policy:14} ANTT {result['antt']:.2f}, late {result['sla_violation_rate']:.1%}")
+    for policy in ("fcfs", LeastMemory, "idle_time"):
+        result = serve(sys.argv[1], policy, *sys.argv[2:]).result
+        print(f"{result['policy']:14} ANTT {result['antt']:.2f}, late {result['sla_violation_rate']:.1%}")

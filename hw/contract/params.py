@@ -9,6 +9,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from hw.contract.html_table import html_table
 from hw.contract.isa import INSN_BYTES, VEC_CHANNEL_BYTES
 
 KIB = 1024
@@ -28,7 +29,7 @@ def _is_pow2(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SocParams:
     """Holds everything that shapes one SoC. Sizes are bytes unless the name says otherwise.
 
@@ -65,6 +66,17 @@ class SocParams:
     semaphores: int = 32  #: counting semaphores per engine
     semaphore_max: int = 255  #: largest count; one more is a fault
     events: int = 32  #: SoC-wide event counters
+
+    def __repr__(self) -> str:
+        """Return in a line what a machine is; its fields, and :meth:`to_dict`, have all of it."""
+        return (
+            f"<SocParams {self.name!r}: engines {self.engines}, {self.macs:,} MACs per cycle, LV2 "
+            f"{self.lv2_bytes // KIB:,} KiB, DRAM {self.dram_bytes_per_cycle:g} bytes per cycle>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a table of all parameters, as notebooks show it."""
+        return html_table(self, ("parameter", "value"), self.to_dict().items())
 
     def __post_init__(self) -> None:
         for problem in self._problems():

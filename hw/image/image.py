@@ -8,12 +8,14 @@ holds magic, format version, section sizes and a SHA-256 over all sections, so a
 import hashlib
 import os
 import struct
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pydantic
 from pydantic.dataclasses import dataclass
 
+from hw.contract.html_table import html_table
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from hw.image.check import problems
@@ -70,6 +72,16 @@ class Image:
             f"<Image {meta.model!r} for {meta.params.get('name')!r}: {len(meta.layers)} layers, {len(meta.jobs)} jobs, "
             f"{len(self.weights):,} bytes of weights>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table of the layers with their reference durations in cycles, as notebooks show it."""
+        jobs = Counter(job.layer for job in self.meta.jobs)
+        rows = [
+            (layer.name, layer.kind, layer.macs, jobs[index], layer.load + layer.stream, layer.compute)
+            for index, layer in enumerate(self.meta.layers)
+        ]
+        heads = ("layer", "kind", "MACs", "jobs", "memory access, cycles", "compute, cycles")
+        return html_table(self, heads, rows)
 
     @property
     def params(self) -> SocParams:

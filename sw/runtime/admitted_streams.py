@@ -12,7 +12,7 @@ _ONE_BY_ONE = "the host decides on one layer at a time"
 _DUMPED = "who is in the way is dumped"
 #: Options of a run time that have no place beside a certificate, and why.
 _OF_RUN_TIMES = {
-    "order": "layers run first come, first served", "placement": _ENGINES, "placed": _ENGINES,
+    "policy": "layers run first come, first served", "placement": _ENGINES, "placed": _ENGINES,
     "initial_waits": _ENGINES, "at_arrival": _ONE_BY_ONE, "layers_per_decision": _ONE_BY_ONE,
     "ahead": "bounds are for as many jobs ahead as an engine has slots", "rule": _DUMPED, "may_kill": _DUMPED,
 }  # fmt: skip

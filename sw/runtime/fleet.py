@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hw.contract.bus import BusError, BusTimeout
+from hw.contract.html_table import html_table
 from hw.image import Image
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime.batched_steps import BatchedStep
 from sw.runtime.conversation import Conversation
 from sw.runtime.conversation_batch import BatchedConversation
 from sw.runtime.model_data import Arrays
-from sw.runtime.policies import OrderPolicy
+from sw.runtime.policies import OrderChoice, PolicyObject, order_maker, policy_name
 from sw.runtime.request import Inputs, Request
 from sw.runtime.runtime import DeviceHandle, ModelHandle, ModelOfInputs, Runtime, driver_of
 from sw.runtime.waiting_requests import RequestSource
@@ -100,7 +101,7 @@ class _Member:
 
 
 class Fleet:
-    """Runs requests on ``devices``, as :class:`~sw.runtime.runtime.Runtime` does on one; ``order`` and ``options`` are
+    """Runs requests on ``devices``, as :class:`~sw.runtime.runtime.Runtime` does on one; ``policy`` and ``options`` are
     as there, for each device. Devices tell time apart, and go on in step: the one that is behind goes first.
 
     A device whose driver cannot go on (its engine does not come out of reset, its bus fails or does not answer) is
@@ -110,18 +111,41 @@ class Fleet:
     """
 
     def __init__(
-        self, devices: Sequence[Device | DeviceHandle], order: str | Callable[[], OrderPolicy] | None = None, *,
+        self, devices: Sequence[Device | DeviceHandle], policy: OrderChoice | None = None, *,
         on_end: Callable[[FleetRequest], None] | None = None, **options: Any,
     ) -> None:  # fmt: skip
         if not devices:
             raise ValueError("a fleet has at least one device")
+        if policy is not None and len(devices) > 1 and isinstance(order_maker(policy), PolicyObject):
+            raise ValueError(
+                f"one {policy_name(policy)} cannot decide for {len(devices)} devices, each of which has a time of its "
+                "own: give its class"
+            )
         self._members: list[_Member] = []
         for number, device in enumerate(map(driver_of, devices)):
-            self._members.append(_Member(device, Runtime(device, order, on_end=self._ender(number), **options)))
+            self._members.append(_Member(device, Runtime(device, policy, on_end=self._ender(number), **options)))
         self._on_end = on_end or (lambda request: None)
         self._coming: list[tuple[int, int, FleetRequest]] = []  #: a heap by arrival
         self._count = 0
         self._source: RequestSource | None = None
+
+    def __repr__(self) -> str:
+        """Return in a line how many devices there are, and how many requests they serve."""
+        out = f", taken out {len(self.dead)}" if self.dead else ""
+        serving = sum(len(member.serving) for member in self._members)
+        return f"<Fleet of devices {len(self._members)}{out}: serving {serving}, to come {len(self._coming)}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of its devices, as notebooks show it."""
+        rows = [
+            (
+                number, member.device.params.name, member.device.bus.cycle, len(member.serving),
+                sum(one.done() for one in member.runtime.requests),
+                None if member.dead is None else type(member.dead).__name__,
+            )
+            for number, member in enumerate(self._members)
+        ]  # fmt: skip
+        return html_table(self, ("device", "machine", "cycle", "serving", "ended", "taken out for"), rows)
 
     @property
     def alive(self) -> list[int]:

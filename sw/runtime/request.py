@@ -16,6 +16,7 @@ from sw.driver import DeviceFault, DeviceJob, DeviceTimeout, DriverError, JobRes
 from sw.runtime.job_groups import Expected, JobGroup, job_groups, reference_duration
 from sw.runtime.model_data import Arrays, ModelData
 from sw.runtime.past_durations import past_of
+from sw.runtime.request_table import request_table
 from sw.runtime.scheduler import Decision
 from sw.runtime.stats import StepOnCpu
 
@@ -124,6 +125,10 @@ class Request:
             f"<Request {self.number} of {self.model.name!r}: {self.state.name.lower()}, priority {self.priority}, "
             f"arrival {self.arrival:,}{ended}{failed}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table of how it went, as notebooks show it."""
+        return request_table(self)
 
     @property
     def name(self) -> str:

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from sw.driver import Device, DriverError, LoadedModel
 from sw.driver.models.engine_choice import check_engines
 from sw.runtime.device_queues import queue_times
 from sw.runtime.job_groups import JobGroup, whole_step
-from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.policies import OrderChoice, OrderPolicy, PlacementChoice, PlacementPolicy, order_maker, placement_maker
 from sw.runtime.policies.placement import LiveQueueTime, QueueTime
 from sw.runtime.policies.request_order import Fcfs
 from sw.runtime.request import Request
@@ -40,8 +39,8 @@ class Rules:
     def chosen(
         cls,
         device: Device,
-        order: str | Callable[[], OrderPolicy],
-        placement: str | Callable[..., PlacementPolicy] | None,
+        policy: OrderChoice,
+        placement: PlacementChoice | None,
         *,
         placed: bool,
         preemptive: bool,
@@ -62,12 +61,11 @@ class Rules:
                 "placement and initial_waits choose among queues, but layers run on all engines of their model: "
                 "pass placed=True, or leave them out"
             )
-        make_order = partial(by_name, order) if isinstance(order, str) else order
-        make_order()  # an unknown name is told now
+        make_order = order_maker(policy)  # what is no policy is told now
         several = placed and device.params.engines > 1
         waits = list(initial_waits or [0.0] * device.params.engines) if several else [0.0]
         since = [device.bus.cycle] if decay and several else []
-        make = placement if callable(placement) else partial(placement_for, placement or "queue_time")
+        make = placement_maker("queue_time" if placement is None else placement)
         make(waits, *since)
         slots = device.params.job_slots
         return cls(

@@ -18,10 +18,11 @@ from sw.runtime.conversation import Conversation
 from sw.runtime.conversation_batch import BatchedConversation
 from sw.runtime.device_queues import Engines
 from sw.runtime.model_data import ModelData
-from sw.runtime.policies import OrderPolicy, PlacementPolicy
+from sw.runtime.policies import OrderChoice, PlacementChoice, policy_name
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.request import Inputs, Request
 from sw.runtime.request_runner import HISTORY, RequestRunner
+from sw.runtime.request_table import requests_table
 from sw.runtime.rules import Rules
 from sw.runtime.taking_turns import turns_taken
 
@@ -71,8 +72,9 @@ def loaded_of(model: LoadedModel | ModelHandle | ModelOfInputs, inputs: Inputs) 
 class Runtime(RequestRunner):
     """Runs requests of several loaded models side by side on one device.
 
-    Each time a layer starts to load, ``order`` (a policy's name, or what makes one; ``idle_time`` if not given) chooses
-    whose layer is next; its jobs are queued at once, so that the loader fetches its weights while others compute.
+    Each time a layer starts to load, ``policy`` (a name, a class or other maker, or an object of
+    :mod:`caesura.policies`; ``idle_time`` if not given) chooses whose layer is next; its jobs are queued at once, so
+    that the loader fetches its weights while others compute.
     Models whose LV2 windows overlap take turns, which ``taking_turns`` tells, and so do requests of one loaded model:
     load a model twice to have two in flight.
 
@@ -111,8 +113,8 @@ class Runtime(RequestRunner):
     def __init__(
         self,
         device: Device | DeviceHandle,
-        order: str | Callable[[], OrderPolicy] | None = None,
-        placement: str | Callable[..., PlacementPolicy] | None = None,
+        policy: OrderChoice | None = None,
+        placement: PlacementChoice | None = None,
         *,
         placed: bool = False,
         preemptive: bool = False,
@@ -131,15 +133,15 @@ class Runtime(RequestRunner):
         admitted = None
         if certificate is not None:
             refuse_beside_certificate(
-                order=order not in (None, "fcfs"), placement=placement is not None, placed=placed,
+                policy=policy_name(policy or "fcfs") != "fcfs", placement=placement is not None, placed=placed,
                 at_arrival=at_arrival, ahead=ahead is not None, rule=rule is not choose, may_kill=may_kill,
                 initial_waits=initial_waits is not None, layers_per_decision=layers_per_decision != 1,
             )  # fmt: skip
-            admitted, order, preemptive, rule = AdmittedStreams(certificate), "fcfs", True, always_dump
+            admitted, policy, preemptive, rule = AdmittedStreams(certificate), "fcfs", True, always_dump
         device = driver_of(device)
         device.remember(history)
         rules = Rules.chosen(
-            device, order or "idle_time", placement, placed=placed, preemptive=preemptive, may_kill=may_kill,
+            device, policy or "idle_time", placement, placed=placed, preemptive=preemptive, may_kill=may_kill,
             ahead=ahead, at_arrival=at_arrival, per_decision=layers_per_decision, initial_waits=initial_waits,
             decay=initial_waits_decay,
         )  # fmt: skip
@@ -154,6 +156,10 @@ class Runtime(RequestRunner):
         """Return in a line whose it is, and how many requests there are."""
         left = sum(not request.done() for request in self.requests)
         return f"<Runtime on {self.device.params.name!r}: requests {len(self.requests)}, not ended {left}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of its requests, the newest first, as notebooks show it."""
+        return requests_table(self, reversed(self.requests))
 
     @property
     def taking_turns(self) -> str | None:

@@ -1,14 +1,15 @@
 """Tells where the cycles of an inference went: per layer and in total, from the jobs' completions."""
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hw.contract.html_table import html_table
 from hw.contract.job import COUNTERS
 from hw.contract.params import SocParams
 from hw.image import Image, LayerInfo
 from sw.driver import DramTraffic, JobResult
+from sw.runtime.stats_plot import plot_layers
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,9 @@ class RunStats:
 
     def _repr_html_(self) -> str:
         """Return a table of the layers, as notebooks show it."""
-        head = "".join(f"<th>{name}</th>" for name in ("layer", "kind", "MACs", "cycles", "utilisation"))
-        rows = "".join(
-            f"<tr><td>{html.escape(one.name)}</td><td>{html.escape(one.kind)}</td><td>{one.macs:,}</td>"
-            f"<td>{one.cycles:,}</td><td>{one.utilisation:.1%}</td></tr>"
-            for one in self.layers if one.engines
-        )  # fmt: skip
-        told = html.escape(repr(self)[1:-1])
-        return f"<table><caption>{told}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        ran = [one for one in self.layers if one.engines]
+        rows = [(one.name, one.kind, one.macs, one.cycles, f"{one.utilisation:.1%}") for one in ran]
+        return html_table(self, ("layer", "kind", "MACs", "cycles", "utilisation"), rows)
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame`` with a row for each layer that had jobs. Raises ``ImportError`` that says what
@@ -89,6 +85,11 @@ class RunStats:
         names = ("name", "kind", "output", "macs", "start", "end", "cycles", "engines", "utilisation")
         rows = [{name: getattr(one, name) for name in names} | one.counters for one in self.layers if one.engines]
         return pandas.DataFrame(rows)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw when each layer ran, in ``axes`` or a figure of its own, and return the ``matplotlib.axes.Axes``. Raises
+        ``ImportError`` that says what to install."""
+        return plot_layers(self, axes)
 
     @property
     def host(self) -> int:

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import pytest
 from systemrdl import RDLCompiler
@@ -7,7 +8,7 @@ from systemrdl import RDLCompiler
 from caesura import docgen
 from hw.contract.isa import FORMATS
 from hw.contract.job import COMPLETION, JOB, Fault
-from hw.contract.regs import ENGINE_BASE, ENGINE_REGS, ENGINE_STRIDE, GLOBAL_REGS, Access
+from hw.contract.regs import ENGINE_BASE, ENGINE_REGS, ENGINE_STRIDE, GLOBAL_REGS, Access, EngineState
 
 
 @pytest.mark.parametrize("name", docgen.PAGES)
@@ -78,6 +79,44 @@ def test_header_compiles_as_c_and_cpp(tmp_path, language):
     command += ["-pedantic", "-Werror", f"-I{docgen.DOCS}", "-c", str(source), "-o", str(tmp_path / "check.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_register_map_in_svd_agrees():
+    """Every register and bit, with address, access and reset, and nothing else; elements in the order of the schema."""
+    (peripheral,) = ElementTree.parse(docgen.DOCS / "caesura.svd").getroot().iterfind("peripherals/peripheral")
+    registers = peripheral.find("registers")
+    cluster = registers.find("cluster")
+    assert number(cluster, "addressOffset") == ENGINE_BASE and number(cluster, "dimIncrement") == ENGINE_STRIDE
+    end = ENGINE_BASE + number(cluster, "dim") * ENGINE_STRIDE
+    assert number(peripheral, "addressBlock/size") == end <= 1 << 16
+    for parent, table in ((registers, GLOBAL_REGS), (cluster, ENGINE_REGS)):
+        found = list(parent.iterfind("register"))
+        assert [one.findtext("name").removesuffix("[%s]") for one in found] == [reg.name for reg in table]
+        for one, reg in zip(found, table, strict=True):
+            assert (number(one, "addressOffset"), number(one, "dim", 1)) == (reg.offset, reg.count)
+            assert number(one, "dimIncrement", 4) == 4
+            access = one.findtext("access")
+            assert ("write" in access) == (reg.access != Access.RO) and ("read" in access) == (reg.access != Access.WO)
+            assert (one.findtext("modifiedWriteValues") == "oneToClear") == (reg.access == Access.W1C)
+            assert number(one, "resetValue", 0) == reg.reset and number(one, "resetMask", reg.mask) == reg.mask
+            fields = [(f.findtext("name"), number(f, "bitOffset"), number(f, "bitWidth")) for f in one.iter("field")]
+            assert fields == [(b.name, b.low, b.width) for b in reg.bits]
+            order = [child.tag for child in one]
+            assert order == [tag for tag in SVD_ORDER if tag in order]
+    (states,) = cluster.iterfind("register/fields/field/enumeratedValues")
+    assert {v.findtext("name"): number(v, "value") for v in states} == {s.name: s.value for s in EngineState}
+
+
+#: Elements of a register, as the schema of CMSIS-SVD 1.3 orders them.
+SVD_ORDER = (
+    "dim", "dimIncrement", "name", "description", "addressOffset", "access", "resetValue", "resetMask",
+    "modifiedWriteValues", "fields",
+)  # fmt: skip
+
+
+def number(element, path, default=None):
+    text = element.findtext(path)
+    return default if text is None else int(text, 0)
 
 
 def test_register_map_in_systemrdl_agrees():

@@ -1,5 +1,8 @@
 """``InferenceSession``: a script written for onnxruntime, with another import."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,8 @@ import caesura
 from examples.digits import MODEL, SAMPLES
 
 CLASSES = 10
+ROOT = Path(__file__).parents[2]
+SCRIPT = Path(__file__).parent / "scripts" / "evaluate_digits.py"
 
 
 def accuracy(module, path: Path, images: np.ndarray, labels: np.ndarray, **machine: object) -> tuple[int, list]:
@@ -36,6 +41,35 @@ def test_a_script_ports_by_its_import():
     found, ours = accuracy(caesura, MODEL, images, labels, backend="model")
     assert found == right >= 5
     np.testing.assert_array_equal(np.concatenate(ours), np.concatenate(scores))
+
+
+def test_a_hundred_lines_port_by_one_of_them(tmp_path):
+    """A whole script, run in a process of its own: what it prints is the same, to the last digit, and its scores."""
+    text = SCRIPT.read_text()
+    imported, ported = "import onnxruntime as ort\n", "import caesura as ort\n"
+    assert text.count("onnxruntime as") == text.count(imported) == 1 and len(text.splitlines()) > 100
+    printed, scores = [], []
+    for name, program in (("theirs", text), ("ours", text.replace(imported, ported))):
+        file, out = tmp_path / f"{name}.py", tmp_path / f"{name}.npz"
+        file.write_text(program)
+        ran = subprocess.run(
+            [sys.executable, file, MODEL, SAMPLES, "--out", out], cwd=ROOT, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert ran.returncode == 0 and "latency ms" in ran.stderr, ran.stderr
+        printed.append(ran.stdout)
+        with np.load(out) as held:
+            scores.append(held["scores"])
+    assert printed[0] == printed[1] and "refused: True\nrefused: True" in printed[0]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_a_model_may_come_as_bytes():
+    with caesura.InferenceSession(MODEL.read_bytes(), backend="model") as session:
+        (given,) = session.get_inputs()
+        image = np.ones(given.shape, np.float32)
+        with caesura.InferenceSession(MODEL, backend="model") as other:
+            np.testing.assert_array_equal(session.run(None, {given.name: image}), other.run(None, {given.name: image}))
 
 
 def test_errors_are_value_errors_that_name_the_input():

@@ -47,7 +47,9 @@ def names(page: str) -> set[str]:
     """What a page calls by its dotted name: modules of the project, and what is in them."""
     quoted = (_NAME.match(one) for one in _QUOTED.findall(text_of(page)))
     found = {
-        match[0] for match in quoted if match and match[0].rpartition(".")[2] not in ("h", "json", "py", "rdl", "toml")
+        match[0]
+        for match in quoted
+        if match and match[0].rpartition(".")[2] not in ("h", "json", "py", "rdl", "svd", "toml")
     }
     for block in _blocks(page):
         found |= {f"{module}.{name.strip()}" for module, told in _IMPORT.findall(block) for name in told.split(",")}
@@ -61,10 +63,11 @@ def _blocks(page: str) -> list[str]:
 
 
 def anchors(page: str) -> set[str]:
-    """The headings of a page, as links name them."""
+    """The headings of a page, as links name them, and what it marks otherwise."""
     headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
     plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+    marked = set(re.findall(r'<a id="([\w-]+)"></a>', text_of(page)))
+    return marked | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
 
 
 def section(page: str, heading: str) -> str:

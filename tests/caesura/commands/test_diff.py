@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from caesura.layer_alignment import aligned
 from tests.support.networks import DIGITS
 from tests.system.command import caesura_command
 
@@ -60,18 +61,71 @@ def test_a_run_does_not_differ_from_itself(runs):
     assert "conv1" in diff(folder / "tiny.json", folder / "tiny.json", "--all")[1]
 
 
+def compared(tmp_path, before, after, *arguments):
+    (tmp_path / "a.json").write_text(json.dumps(before))
+    (tmp_path / "b.json").write_text(json.dumps(after))
+    code, out, error = diff(tmp_path / "a.json", tmp_path / "b.json", *arguments)
+    assert not code, error
+    return out
+
+
 def test_layers_in_one_alone_and_of_one_name(runs, tmp_path):
     _, before, _ = runs
-    other = before | {"layers": [before["layers"][0], before["layers"][0], {"name": "new", "cycles": 7}]}
-    (tmp_path / "a.json").write_text(json.dumps(before))
-    (tmp_path / "b.json").write_text(json.dumps(other | {"outputs": {}}))
-    code, out, _ = diff(tmp_path / "a.json", tmp_path / "b.json", "--csv")
-    assert code == 0
-    rows = [line.split(",") for line in out.splitlines()]
-    assert ["new", "", "7", "", ""] in rows and [row[:2] for row in rows if row[0] == "conv1 (2)"] == [
-        ["conv1 (2)", ""]
-    ]
-    assert "outputs: not equal" in diff(tmp_path / "a.json", tmp_path / "b.json")[1]
+    first = {**before["layers"][0], "nodes": []}
+    one = before | {"layers": [first]}
+    other = before | {"layers": [first, {**first, "cycles": 9}, {"name": "new", "cycles": 7}], "outputs": {}}
+    rows = [line.split(",") for line in compared(tmp_path, one, other, "--csv").splitlines()]
+    assert rows[-2:] == [["conv1", "", "9", "", "", "", f"{first['utilisation']}"], ["new", "", "7", "", "", "", ""]]
+    assert rows[-3][:4] == ["conv1", f"{first['cycles']}", f"{first['cycles']}", "0"]
+    assert "outputs: not equal" in compared(tmp_path, one, other)
+
+
+def test_layers_that_were_fused_otherwise_are_those_of_the_same_nodes(runs, tmp_path):
+    """One layer against two of its parts, one of them on two engines: cycles add up, shares are of the engines used."""
+    _, before, _ = runs
+    (fused,) = [layer for layer in before["layers"] if layer["name"] == "conv3 + pool"]
+    assert len(fused["nodes"]) > 1 and all(layer["nodes"] for layer in before["layers"])
+    parts = [
+        {**fused, "name": name, "nodes": [node], "cycles": cycles, "utilisation": share, "engines": engines}
+        for name, node, cycles, share, engines in (
+            ("conv3", fused["nodes"][0], 4_000, 0.6, [0]), ("pool", fused["nodes"][-1], 1_000, 0.1, [0, 1]),
+        )
+    ]  # fmt: skip
+    layers = [one for layer in before["layers"] for one in (parts if layer is fused else [layer])]
+    found = json.loads(compared(tmp_path, before, before | {"layers": layers}, "--json"))["layers"]
+    assert len(found) == len(before["layers"])
+    (told,) = [one for one in found if one["layers_after"] == ["conv3", "pool"]]
+    assert told["name"] == "conv3 + pool (1 → 2)" and told["layers_before"] == ["conv3 + pool"]
+    assert (told["before"], told["after"]) == (fused["cycles"], 5_000)
+    assert told["utilisation_before"] == fused["utilisation"] and told["utilisation_after"] == pytest.approx(
+        (4_000 * 0.6 + 2 * 1_000 * 0.1) / 6_000
+    )
+    shown = compared(tmp_path, before, before | {"layers": layers})
+    assert "43.3%" in shown and f"{fused['utilisation']:.1%}" in shown and "3 layers with equal cycles" in shown
+
+
+def layer(name, *nodes, cycles=1):
+    return {"name": name, "nodes": list(nodes), "cycles": cycles}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        ([layer("a", "x"), layer("b", "y")], [layer("p", "y"), layer("q", "x")], ["a → q", "b → p"]),
+        ([layer("a", "x", "y")], [layer("a", "x"), layer("b", "y")], ["a (1 → 2)"]),
+        ([layer("a", "x", "y"), layer("b", "z")], [layer("a", "x"), layer("b", "y", "z")], ["a, b"]),
+        ([layer("a", "x"), layer("b")], [layer("b"), layer("a", "other")], ["a", "b"]),
+        ([layer("a"), layer("a")], [layer("a")], ["a", "a"]),
+        ([layer("b", "x")], [layer("a", "y"), layer("c", "x")], ["b → c", "a"]),
+        ([{"name": "old", "cycles": 3}], [layer("old", "x")], ["old"]),
+    ],
+)
+def test_alignment(before, after, names):
+    found = aligned(before, after)
+    assert [one.name for one in found] == names
+    for side, layers in (("before", before), ("after", after)):
+        held = [one for group in found for one in getattr(group, side)]
+        assert sorted(map(id, held)) == sorted(map(id, layers))
 
 
 def test_benchmarks_are_compared_figure_by_figure(tmp_path):
@@ -96,9 +150,16 @@ def test_benchmarks_are_compared_figure_by_figure(tmp_path):
         (f'{{"cycles": 1{"0" * 400}, "layers": []}}', "neither a run nor figures"),
         ("[" * 100_000, "no JSON"),
         ('{"bench": "order", "rows": []}', "cannot be compared"),
+        ('{"cycles": 1, "layers": [{"name": "x", "cycles": 1, "utilisation": "1"}]}', "neither a run nor figures"),
     ],
 )
 def test_files_of_another_kind_are_refused(runs, tmp_path, content, told):
     (tmp_path / "x.json").write_text(content)
     code, _, error = diff(runs[0] / "tiny.json", tmp_path / "x.json")
     assert code == 2 and told in error and "Traceback" not in error
+
+
+@pytest.mark.parametrize("odd", [{"nodes": 3}, {"nodes": [1, None, ["x"]]}, {"engines": "0"}, {"cycles": None}])
+def test_odd_members_of_layers_are_left_out(runs, tmp_path, odd):
+    _, before, _ = runs
+    assert "cycles" in compared(tmp_path, before, before | {"layers": [{**before["layers"][0], **odd}]})

@@ -16,7 +16,7 @@ from caesura.samples import random_samples
 from caesura.views.charts import lv2_use, thinned, timeline
 from caesura.views.page import heading, table, write_page
 from caesura.views.pages import write_bench_page
-from caesura.views.tables import shortened, table_of
+from caesura.views.tables import table_of
 from sim.trace import Span
 from tests.support.hostile_names import hostile_model
 from tests.support.networks import DIGITS
@@ -102,12 +102,6 @@ def test_lv2_holds_no_more_than_there_is():
     times, held, loaded = lv2_use(stats.jobs)
     assert times == sorted(times) and max(loaded) > 0 and loaded[-1] == 0
     assert all(a >= 0 and b >= 0 and a + b <= image.params.lv2_bytes for a, b in zip(held, loaded, strict=True))
-
-
-def test_shortened_names_keep_both_ends():
-    assert shortened("short") == "short"
-    cut = shortened("first/" + "x" * 100 + "/last")
-    assert len(cut) == 44 and cut.startswith("first/") and cut.endswith("/last")
 
 
 def browsed(folder, path, *more):

@@ -117,7 +117,7 @@ def test_a_request_that_is_cancelled_demotes_nobody():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"order": "idle_time"}, "layers run first come, first served: leave order out"),
+        ({"policy": "idle_time"}, "layers run first come, first served: leave policy out"),
         ({"placed": True}, "engines that they are loaded for: leave placed out"),
         ({"rule": lambda situation: Mechanism.WAIT}, "who is in the way is dumped: leave rule out"),
         ({"may_kill": True, "ahead": 9}, "slots; who is in the way is dumped: leave ahead, may_kill out"),
