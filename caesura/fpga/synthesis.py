@@ -10,6 +10,7 @@ from typing import Any
 from caesura.fpga.netlist import TOP, Netlist
 from caesura.fpga.tools import yosys
 
+BLOCK = 18  #: bits of the factors that a multiplier takes
 #: Products with a factor of so few bits become adders: they would leave most of a block of 18 × 18 bits unused. So does
 #: what is left of a product that is wider than a block.
 NARROW = 6
@@ -23,7 +24,7 @@ _COARSE = (
     "opt -nodffe -nosdff", "fsm", "opt", "wreduce", "peepopt", "opt_clean", "share",
     "techmap -map +/cmp2lut.v -D LUT_WIDTH=4", "opt_expr", "opt_clean",
 )  # fmt: skip
-_WIDTHS = " ".join(f"-D DSP_{factor}_MAXWIDTH=18 -D DSP_{factor}_MINWIDTH={NARROW + 1}" for factor in "AB")
+_WIDTHS = " ".join(f"-D DSP_{factor}_MAXWIDTH={BLOCK} -D DSP_{factor}_MINWIDTH={NARROW + 1}" for factor in "AB")
 _MAP = (
     f"techmap -map +/mul2dsp.v {_WIDTHS} -D DSP_NAME=$__MUL18X18",
     "techmap -map chains.v", "opt_clean", f"synth_ecp5 -top {TOP} -run coarse: -json mapped.json",
@@ -61,6 +62,19 @@ def _narrowest(coarse: str, number: int) -> list[str]:
     products = [(sorted(map(int, _WIDTH.findall(found[2]))), found[1]) for found in _PRODUCT.finditer(coarse)]
     taking = [(math.prod(widths), name) for widths, name in products if widths[0] > NARROW]
     return [name for _, name in sorted(taking)[:number]]
+
+
+def blocks_of_products(rtlil: str) -> int:
+    """Return how many multipliers all products of a netlist would take, narrow ones left out. It is near what synthesis
+    finds, which knows more of their widths."""
+    widths = (map(int, _WIDTH.findall(found[2])) for found in _PRODUCT.finditer(rtlil))
+    return sum(math.prod(map(_blocks, pair)) for pair in map(tuple, widths) if min(pair) > NARROW)
+
+
+def _blocks(width: int) -> int:
+    """Return into how many parts that take blocks a factor is cut."""
+    whole, rest = divmod(width, BLOCK)
+    return whole + (rest > NARROW)
 
 
 def multipliers(mapped: bytes) -> int:
