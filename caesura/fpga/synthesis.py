@@ -30,10 +30,26 @@ _MAP = (
     "techmap -map chains.v", "opt_clean", f"synth_ecp5 -top {TOP} -run coarse: -json mapped.json",
 )  # fmt: skip
 #: All that a mapped netlist depends on, beside the netlist and the version of Yosys.
-DEPENDS_ON = (*_COARSE, *_MAP, _CHAINS.read_text())
+DEPENDS_ON = (*_COARSE, *_MAP, _CHAINS.read_text(), "no_rw_check")
 #: A product as RTLIL has it, with its parameters.
 _PRODUCT = re.compile(r"^  cell \$mul (\S+)\n((?:    parameter .*\n)+)", re.MULTILINE)
+#: A memory of whose words none is looked at that is read while it is written, and what a reader says of that.
+_UNCHECKED = re.compile(r"attribute \\no_rw_check 1\n(?:  attribute .*\n)*  memory .*\\(\S+)$", re.MULTILINE)
+_READER = re.compile(
+    r'(parameter \\MEMID "\\\\(\S+)"\n(?:    parameter .*\n)*?    parameter \\COLLISION_X_MASK )1\'0$', re.MULTILINE
+)
 _WIDTH = re.compile(r"parameter \\[AB]_WIDTH (\d+)")
+
+
+def without_collisions(rtlil: str) -> str:
+    """Return a netlist whose memories with the attribute ``no_rw_check`` may read anything where they are written in
+    the same cycle. Yosys heeds the attribute itself only for readers that it makes synchronous."""
+
+    def unchecked(module: str) -> str:
+        names = set(_UNCHECKED.findall(module))
+        return _READER.sub(lambda found: f"{found[1]}1'{int(found[2] in names)}", module)
+
+    return "".join(map(unchecked, re.split(r"^(?=module )", rtlil, flags=re.MULTILINE)))
 
 
 def synthesise(netlist: Netlist, work: Path) -> bytes:
@@ -44,14 +60,14 @@ def synthesise(netlist: Netlist, work: Path) -> bytes:
 def synthesise_without(netlist: Netlist, excess: int, work: Path) -> bytes:
     """Return the netlist mapped with ``excess`` multipliers fewer: the narrowest products become adders. Raises
     :class:`sim.toolchain.BuildError`."""
-    (work / "netlist.il").write_text(netlist.text)
+    (work / "netlist.il").write_text(without_collisions(netlist.text))
     yosys((*_COARSE, "write_rtlil coarse.il"), work)
     coarse = (work / "coarse.il").read_text()
     return _mapped(netlist, [f"chtype -set {_SOFT} c:{name}" for name in _narrowest(coarse, excess)], work)
 
 
 def _mapped(netlist: Netlist, choices: Sequence[str], work: Path) -> bytes:
-    (work / "netlist.il").write_text(netlist.text)
+    (work / "netlist.il").write_text(without_collisions(netlist.text))
     (work / "chains.v").write_text(_CHAINS.read_text())
     yosys((*_COARSE, *choices, *_MAP), work)
     return (work / "mapped.json").read_bytes()

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.block_ram import BLOCK_RAM
+from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.formats import format_bits
 from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BITS, SOURCE_SEGMENTS, UNIT_OF, Unit
 from hw.contract.params import SocParams
@@ -46,7 +46,7 @@ class RamQueue(wiring.Component):
         width = Shape.cast(self._shape).width
         quick = width if self._quick is None else self._quick
         entry, head = Value.cast(self.i.payload), []
-        for name, first, last, attrs in (("ram", 0, quick, {}), ("block", quick, width, BLOCK_RAM)):
+        for name, first, last, attrs in (("ram", 0, quick, {}), ("block", quick, width, BLOCK_RAM | NO_COLLISION)):
             if first == last:
                 continue
             m.submodules[name] = ram = Memory(shape=last - first, depth=self._depth, init=[], attrs=attrs)

@@ -1,8 +1,10 @@
-"""The multipliers that the products of a netlist would take are known before synthesis."""
+"""What is known of a netlist, and done with it, ahead of Yosys."""
 
 import pytest
 
-from caesura.fpga.synthesis import blocks_of_products
+from caesura.fpga.netlist import elaborated
+from caesura.fpga.synthesis import blocks_of_products, without_collisions
+from hw.contract.params import preset
 
 _CELL = """  cell $mul $1
     parameter \\A_SIGNED 1
@@ -29,3 +31,9 @@ _CELL = """  cell $mul $1
 )
 def test_a_product_takes_a_block_for_each_pair_of_parts(a, b, blocks):
     assert blocks_of_products(_CELL.format(a=a, b=b, y=a + b)) == blocks
+
+
+def test_a_memory_whose_collisions_nobody_sees_needs_no_logic_for_them():
+    lane, mac = (elaborated(preset("tiny"), name).text for name in ("lane", "mac"))
+    assert lane.count("COLLISION_X_MASK 1'0") == 1 and without_collisions(lane).count("COLLISION_X_MASK 1'1") == 1
+    assert "COLLISION_X_MASK 1'0" in mac and without_collisions(mac) == mac  # its memories do not say so
