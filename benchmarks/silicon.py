@@ -3,6 +3,7 @@ slow is noticed.
 
     python -m benchmarks.silicon [BLOCK ...]           # exit code 1 if a block is slower or larger than recorded
     python -m benchmarks.silicon --write [BLOCK ...]   # record what was measured, slower or not
+    python -m benchmarks.silicon --machines [--write]  # what whole machines take; synthesis alone takes long
 
 A block is placed again only where its netlist is another than the recorded one, or with ``--all``.
 """
@@ -16,15 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import hw
-from caesura.fpga import PARTS, Flow, Netlist, elaborated, version
+from caesura.fpga import PARTS, Flow, Netlist, blocks_of_products, by_module, elaborated, top_of, version
 from hw.contract.params import preset
 from sim.toolchain import Stages
 
 FILE = Path(__file__).with_name("silicon.json")
 PART = PARTS["lfe5um5g-25f"]  #: the smallest: placed soonest, on the same fabric as the others
 PRESET = "tiny"
+CLOCK = 100.0  #: MHz that whole machines aim at
 TARGET = 150.0  #: MHz that the tools aim at: beyond what any block reaches, as they rest once they are there
 SEEDS = (1, 2, 3)
+#: Whole machines that are to fit a part, with the multipliers that they may take of it.
+MACHINES = {"ecp5": (PARTS["lfe5um5g-85f"], 150)}
 #: What the tools alone may change between two netlists that are nearly the same, as a share.
 FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
 PAGE = Path(__file__).parents[1] / "docs" / "fpga.md"
@@ -61,6 +65,25 @@ def measure(netlist: Netlist, stages: Stages | None = None) -> Row:
         "seeds": len(SEEDS),
         "worst_path": f"{path['start']} -> {path['end']}",
         "netlist": netlist.digest,
+    }
+
+
+def taken(name: str, stages: Stages) -> Row:
+    """Synthesise the machine of the preset ``name``. Raises :class:`sim.toolchain.BuildError`.
+
+    The row holds what it takes: ``mult``, ``lut``, ``lut_percent`` of the part, ``ff``, ``bram``; ``products``, the
+    multipliers that its products would take if there were as many; and ``tool``.
+    """
+    part, most = MACHINES[name]
+    netlist = elaborated(preset(name))
+    mapped = Flow(part, CLOCK, stages, most).mapped(netlist)
+    cells = by_module(top_of(mapped), (), 0)[0]
+    row = {kind: cells[kind] for kind in ("mult", "lut", "ff", "bram")}
+    return {
+        **row,
+        "lut_percent": round(100 * row["lut"] / part.luts, 1),
+        "products": blocks_of_products(netlist.text),
+        "tool": version("synthesis"),
     }
 
 
@@ -118,13 +141,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="How fast blocks of the RTL are on an ECP5.")
     parser.add_argument("blocks", nargs="*", help=f"of {', '.join(hw.BLOCKS)}; all by default")
     parser.add_argument("--write", action="store_true", help="record what was measured")
+    parser.add_argument("--machines", action="store_true", help="tell what whole machines take, instead of blocks")
     parser.add_argument("--all", action="store_true", help="place blocks that have not changed, too")
     given = parser.parse_args(arguments)
     if unknown := set(given.blocks) - set(hw.BLOCKS):
         parser.error(f"no block named {', '.join(sorted(unknown))}; known are {', '.join(hw.BLOCKS)}")
     recorded = read()
     stages, bad = Stages(subject="silicon", announcement="placing and routing what has changed"), []
-    for name in given.blocks or hw.BLOCKS:
+    for name in MACHINES if given.machines else ():
+        machine = taken(name, stages)
+        print(f"{name}: {machine}")
+        if given.write:
+            recorded["presets"][name] = machine
+            FILE.write_text(json.dumps(recorded, indent=1) + "\n")
+    for name in () if given.machines else given.blocks or hw.BLOCKS:
         netlist = block(name)
         if not given.all and not changed(name, netlist, recorded["blocks"]):
             print(f"{name}: as recorded")

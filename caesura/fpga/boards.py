@@ -27,7 +27,16 @@ class Part:
     @property
     def multipliers(self) -> int:
         """Return how many multipliers of 18 × 18 bits it has."""
-        return {"25F": 28, "45F": 72, "85F": 156}[self.device.rpartition("-")[2]]
+        return {"25F": 28, "45F": 72, "85F": 156}[self._size]
+
+    @property
+    def luts(self) -> int:
+        """Return how many look-up tables of four inputs it has."""
+        return {"25F": 24_288, "45F": 43_848, "85F": 83_640}[self._size]
+
+    @property
+    def _size(self) -> str:
+        return self.device.rpartition("-")[2]
 
 
 #: Parts of which no board is asked for: the blocks are placed on the smallest.

@@ -31,7 +31,7 @@ class Flow:
 
     def mapped(self, netlist: Netlist) -> bytes:
         """Return the netlist in cells of the part. Raises :class:`sim.toolchain.BuildError`."""
-        about = (netlist.text, synthesis.COMMANDS, tools.version("synthesis"))
+        about = (netlist.text, synthesis.DEPENDS_ON, tools.version("synthesis"))
         mapped = self._synthesised(netlist, key_of("mapped", *about), synthesis.synthesise)
         most = self.part.multipliers if self.multipliers is None else self.multipliers
         excess = synthesis.multipliers(mapped) - most

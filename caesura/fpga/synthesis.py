@@ -3,51 +3,94 @@
 import json
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from caesura.fpga.netlist import TOP, Netlist
 from caesura.fpga.tools import yosys
 
-#: Products with a factor of so few bits become adders: they would leave most of a block of 18 × 18 bits unused.
+BLOCK = 18  #: bits of the factors that a multiplier takes
+#: Products with a factor of so few bits become adders: they would leave most of a block of 18 × 18 bits unused. So does
+#: what is left of a product that is wider than a block.
 NARROW = 6
-#: The type under which Yosys' own mapping keeps products from blocks, and then makes adders of them.
+#: The type under which Yosys' own mapping keeps products from blocks.
 _SOFT = "$__soft_mul"
+#: How sums, and products that take no block, become carry chains.
+_CHAINS = Path(__file__).with_name("chains.v")
+#: Up to where products become blocks these are the commands of ``synth_ecp5``.
 _COARSE = (
-    "read_rtlil netlist.il",
-    f"synth_ecp5 -top {TOP} -run begin:coarse", "proc", "flatten", "opt_expr", "opt_clean", "wreduce",
-    f"select -set narrow r:A_WIDTH<={NARROW} r:B_WIDTH<={NARROW} %u t:$mul %i",
-    f"chtype -set {_SOFT} @narrow",
+    "read_rtlil netlist.il", f"synth_ecp5 -top {TOP} -run begin:coarse", "proc", "flatten", "opt_expr", "opt_clean",
+    "opt -nodffe -nosdff", "fsm", "opt", "wreduce", "peepopt", "opt_clean", "share",
+    "techmap -map +/cmp2lut.v -D LUT_WIDTH=4", "opt_expr", "opt_clean",
 )  # fmt: skip
-_MAP = f"synth_ecp5 -top {TOP} -run coarse: -json mapped.json"
-COMMANDS = (*_COARSE, _MAP)
+_WIDTHS = " ".join(f"-D DSP_{factor}_MAXWIDTH={BLOCK} -D DSP_{factor}_MINWIDTH={NARROW + 1}" for factor in "AB")
+_MAP = (
+    f"techmap -map +/mul2dsp.v {_WIDTHS} -D DSP_NAME=$__MUL18X18",
+    "techmap -map chains.v", "opt_clean", f"synth_ecp5 -top {TOP} -run coarse: -json mapped.json",
+)  # fmt: skip
+#: All that a mapped netlist depends on, beside the netlist and the version of Yosys.
+DEPENDS_ON = (*_COARSE, *_MAP, _CHAINS.read_text(), "no_rw_check")
 #: A product as RTLIL has it, with its parameters.
 _PRODUCT = re.compile(r"^  cell \$mul (\S+)\n((?:    parameter .*\n)+)", re.MULTILINE)
+#: A memory of whose words none is looked at that is read while it is written, and what a reader says of that.
+_UNCHECKED = re.compile(r"attribute \\no_rw_check 1\n(?:  attribute .*\n)*  memory .*\\(\S+)$", re.MULTILINE)
+_READER = re.compile(
+    r'(parameter \\MEMID "\\\\(\S+)"\n(?:    parameter .*\n)*?    parameter \\COLLISION_X_MASK )1\'0$', re.MULTILINE
+)
 _WIDTH = re.compile(r"parameter \\[AB]_WIDTH (\d+)")
+
+
+def without_collisions(rtlil: str) -> str:
+    """Return a netlist whose memories with the attribute ``no_rw_check`` may read anything where they are written in
+    the same cycle. Yosys heeds the attribute itself only for readers that it makes synchronous."""
+
+    def unchecked(module: str) -> str:
+        names = set(_UNCHECKED.findall(module))
+        return _READER.sub(lambda found: f"{found[1]}1'{int(found[2] in names)}", module)
+
+    return "".join(map(unchecked, re.split(r"^(?=module )", rtlil, flags=re.MULTILINE)))
 
 
 def synthesise(netlist: Netlist, work: Path) -> bytes:
     """Return the mapped netlist as Yosys' JSON. Raises :class:`sim.toolchain.BuildError`."""
-    (work / "netlist.il").write_text(netlist.text)
-    yosys(COMMANDS, work)
-    return (work / "mapped.json").read_bytes()
+    return _mapped(netlist, (), work)
 
 
 def synthesise_without(netlist: Netlist, excess: int, work: Path) -> bytes:
     """Return the netlist mapped with ``excess`` multipliers fewer: the narrowest products become adders. Raises
     :class:`sim.toolchain.BuildError`."""
-    (work / "netlist.il").write_text(netlist.text)
+    (work / "netlist.il").write_text(without_collisions(netlist.text))
     yosys((*_COARSE, "write_rtlil coarse.il"), work)
     coarse = (work / "coarse.il").read_text()
-    chosen = [f"chtype -set {_SOFT} c:{name}" for name in _narrowest(coarse, excess)]
-    yosys((*_COARSE, *chosen, _MAP), work)
+    return _mapped(netlist, [f"chtype -set {_SOFT} c:{name}" for name in _narrowest(coarse, excess)], work)
+
+
+def _mapped(netlist: Netlist, choices: Sequence[str], work: Path) -> bytes:
+    (work / "netlist.il").write_text(without_collisions(netlist.text))
+    (work / "chains.v").write_text(_CHAINS.read_text())
+    yosys((*_COARSE, *choices, *_MAP), work)
     return (work / "mapped.json").read_bytes()
 
 
 def _narrowest(coarse: str, number: int) -> list[str]:
-    """Return the cells that are the ``number`` narrowest products."""
-    products = [(math.prod(map(int, _WIDTH.findall(found[2]))), found[1]) for found in _PRODUCT.finditer(coarse)]
-    return [name for _, name in sorted(products)[:number]]
+    """Return the cells that are the ``number`` narrowest of those products that take blocks."""
+    products = [(sorted(map(int, _WIDTH.findall(found[2]))), found[1]) for found in _PRODUCT.finditer(coarse)]
+    taking = [(math.prod(widths), name) for widths, name in products if widths[0] > NARROW]
+    return [name for _, name in sorted(taking)[:number]]
+
+
+def blocks_of_products(rtlil: str) -> int:
+    """Return how many multipliers all products of a netlist would take, narrow ones left out. It is near what synthesis
+    finds, which knows more of their widths."""
+    widths = (map(int, _WIDTH.findall(found[2])) for found in _PRODUCT.finditer(rtlil))
+    return sum(math.prod(map(_blocks, pair)) for pair in map(tuple, widths) if min(pair) > NARROW)
+
+
+def _blocks(width: int) -> int:
+    """Return into how many parts that take blocks a factor is cut."""
+    whole, rest = divmod(width, BLOCK)
+    return whole + (rest > NARROW)
 
 
 def multipliers(mapped: bytes) -> int:

@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.block_ram import BLOCK_RAM
 from hw.contract.isa import Op
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
@@ -230,7 +231,8 @@ class Loader(wiring.Component):
             with m.State("STOPPED"):
                 pass
 
-        m.submodules.results = results = Memory(shape=32, depth=self.params.job_slots * len(PROLOGUE_WORDS), init=[])
+        words = self.params.job_slots * len(PROLOGUE_WORDS)
+        m.submodules.results = results = Memory(shape=32, depth=words, init=[], attrs=BLOCK_RAM)
         write, read = results.write_port(), results.read_port()
         m.d.comb += [
             write.addr.eq(Cat(save, slot)),

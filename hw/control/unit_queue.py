@@ -1,10 +1,11 @@
 """Defines the queue in front of one unit, and the RAM that holds its entries."""
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.formats import format_bits
 from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BITS, SOURCE_SEGMENTS, UNIT_OF, Unit
 from hw.contract.params import SocParams
@@ -14,7 +15,8 @@ from hw.interfaces import ADDR, COMMAND, PC
 
 
 class RamQueue(wiring.Component):
-    """Holds ``depth`` entries (a power of two, at least 2) in a block RAM and one more at the head.
+    """Holds ``depth`` entries (a power of two, at least 2) in a RAM and one more at the head. With ``quick`` all but
+    the lowest ``quick`` bits of an entry lie in block RAM, which is slow to answer.
 
     An entry that enters an empty queue is at the head two cycles later. The head is replaced in the cycle after it
     was taken, if another entry waits.
@@ -28,10 +30,10 @@ class RamQueue(wiring.Component):
         No entry, neither at the head nor on its way there.
     """
 
-    def __init__(self, shape, depth: int) -> None:
+    def __init__(self, shape, depth: int, quick: int | None = None) -> None:
         if depth < 2 or depth & (depth - 1):
             raise ValueError(f"the depth of a queue must be a power of two, at least 2, not {depth!r}")
-        self._shape, self._depth = shape, depth
+        self._shape, self._depth, self._quick = shape, depth, quick
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "empty": Out(1)})
         # State, here rather than in elaborate() so that a proof can relate it to what the queue has seen.
         self._level = Signal(range(depth + 1))  #: entries in the RAM
@@ -40,19 +42,25 @@ class RamQueue(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.ram = ram = Memory(shape=self._shape, depth=self._depth, init=[])
-        write, read = ram.write_port(), ram.read_port()
         push, pop = Signal(), Signal()
+        width = Shape.cast(self._shape).width
+        quick = width if self._quick is None else self._quick
+        entry, head = Value.cast(self.i.payload), []
+        for name, first, last, attrs in (("ram", 0, quick, {}), ("block", quick, width, BLOCK_RAM | NO_COLLISION)):
+            if first == last:
+                continue
+            m.submodules[name] = ram = Memory(shape=last - first, depth=self._depth, init=[], attrs=attrs)
+            write, read = ram.write_port(), ram.read_port()
+            m.d.comb += [
+                write.en.eq(push), write.addr.eq(self._next), write.data.eq(entry[first:last]),
+                read.en.eq(pop), read.addr.eq(self._oldest),
+            ]  # fmt: skip
+            head.append(read.data)
         m.d.comb += [
             self.i.ready.eq(self._level != self._depth),
             push.eq(self.i.valid & self.i.ready),
-            write.en.eq(push),
-            write.addr.eq(self._next),
-            write.data.eq(self.i.payload),
             pop.eq((self._level != 0) & (~self.o.valid | self.o.ready)),
-            read.en.eq(pop),
-            read.addr.eq(self._oldest),
-            self.o.payload.eq(read.data),
+            self.o.payload.eq(Cat(head)),
             self.empty.eq((self._level == 0) & ~self.o.valid),
         ]
         m.d.sync += self._level.eq(self._level + push - pop)
@@ -67,6 +75,7 @@ class RamQueue(wiring.Component):
 
 #: Which ends of a command have a segment; the others are checked against the size of a memory.
 _SOURCE_SEGMENT = [UNIT_OF[op] for op in SOURCE_SEGMENTS]
+_MASKS = ("wait", "signal")  #: the fields behind the opcode
 _DESTINATION_SEGMENT = [UNIT_OF[op] for op in DESTINATION_SEGMENTS]
 
 
@@ -135,7 +144,9 @@ class UnitQueue(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         entry = self._entry()
-        m.submodules.queue = queue = RamQueue(entry, self.params.unit_queue_depth)
+        # Commands of DRAM's loads are the widest and in no hurry; their semaphores, which come first, are.
+        quick = format_bits(FORMATS[self.op][: 1 + len(_MASKS)]) - 8 if self.unit == Unit.LD2 else None
+        m.submodules.queue = queue = RamQueue(entry, self.params.unit_queue_depth, quick)
         m.submodules.flying = flying = self._flying
         in_flight, owed, granted = self._in_flight, self._owed, self._granted
 

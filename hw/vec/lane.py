@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.block_ram import NO_COLLISION
 from hw.contract.isa import WIDE_TABLE_BYTES, VecOp
 from hw.contract.timing import TABLE_ROW_BYTES
 from hw.vec.requantise import LATENCY as REQUANTISE_LATENCY, RESULT, Requantise
@@ -49,7 +50,7 @@ class Lane(wiring.Component):
         m = Module()
         use = self.settings
         m.submodules.requantise = requantise = Requantise()
-        m.submodules.table = table = Memory(shape=8 * TABLE_ROW_BYTES, depth=TABLE_ROWS, init=[])
+        m.submodules.table = table = Memory(shape=8 * TABLE_ROW_BYTES, depth=TABLE_ROWS, init=[], attrs=NO_COLLISION)
         write, read = table.write_port(), table.read_port()
         m.d.comb += [
             write.addr.eq(self.table_addr),

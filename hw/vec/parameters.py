@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, VEC_HEADER, WIDE_TABLE_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import TABLE_ROW_BYTES
@@ -75,8 +76,9 @@ class ParameterLoader(wiring.Component):
 
         # Put what comes back in its place.
         m.submodules.entries = entries = Memory(
-            shape=8 * VEC_CHANNEL_BYTES * params.vec_lanes, depth=params.vec_groups, init=[]
-        )
+            shape=8 * VEC_CHANNEL_BYTES * params.vec_lanes, depth=params.vec_groups, init=[],
+            attrs=BLOCK_RAM | NO_COLLISION,
+        )  # fmt: skip
         write = entries.write_port(granularity=8 * word)
         read = entries.read_port()
         raw = Signal(8 * params.vec_header_bytes)

@@ -5,7 +5,8 @@ import pytest
 import hw
 from benchmarks import silicon
 from benchmarks.silicon import HINT, block, changed, measure, page, read, worse
-from caesura.fpga import found
+from caesura.fpga import blocks_of_products, elaborated, found
+from hw.contract.params import preset
 
 RECORDED = read()
 ROW = {
@@ -27,6 +28,16 @@ def test_a_block_is_as_fast_as_recorded(name):
 
 def test_every_block_is_recorded_and_no_other():
     assert RECORDED["blocks"].keys() == hw.BLOCKS.keys()
+    assert RECORDED["presets"].keys() == silicon.MACHINES.keys()
+
+
+@pytest.mark.parametrize("name", silicon.MACHINES)
+def test_a_machine_that_is_to_fit_a_part_multiplies_no_more_than_recorded(name):
+    part, most = silicon.MACHINES[name]
+    row = RECORDED["presets"][name]
+    assert row["mult"] <= most < part.multipliers and row["lut"] < part.luts
+    again = f"python -m benchmarks.silicon --machines --write, and {silicon.PAGE.name} says what each module takes"
+    assert blocks_of_products(elaborated(preset(name)).text) <= row["products"], again
 
 
 @pytest.mark.parametrize(

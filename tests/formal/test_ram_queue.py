@@ -1,5 +1,5 @@
 import pytest
-from amaranth.hdl import Assert, Module, Mux, Signal
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 
 from hw.control.unit_queue import RamQueue
 from tests.formal.harness import prove, specification
@@ -10,14 +10,15 @@ WIDTH = 3
 class OpenQueue(RamQueue):
     """A queue one row of whose RAM can be seen: row ``spy`` holds ``seen``."""
 
-    def __init__(self, depth: int) -> None:
-        super().__init__(WIDTH, depth)
+    def __init__(self, depth: int, quick: int | None = None) -> None:
+        super().__init__(WIDTH, depth, quick)
+        self._memories = ("ram",) if quick is None else ("ram", "block")
         self.spy, self.seen = Signal(range(depth)), Signal(WIDTH)
 
     def elaborate(self, platform) -> Module:
         m = super().elaborate(platform)
-        port = m.submodules.ram.read_port(domain="comb")
-        m.d.comb += [port.addr.eq(self.spy), self.seen.eq(port.data)]
+        ports = [getattr(m.submodules, name).read_port(domain="comb") for name in self._memories]
+        m.d.comb += [*(port.addr.eq(self.spy) for port in ports), self.seen.eq(Cat(port.data for port in ports))]
         return m
 
 
@@ -61,9 +62,9 @@ def claims(dut: OpenQueue) -> tuple[Module, list[Signal], Signal, Signal]:
 
 
 @pytest.mark.formal
-@pytest.mark.parametrize("depth", [2, 4])
-def test_queue_keeps_order_and_neither_loses_nor_duplicates(tmp_path, depth):
-    m, inputs, _, _ = claims(OpenQueue(depth))
+@pytest.mark.parametrize(("depth", "quick"), [(2, None), (4, None), (2, 1)])
+def test_queue_keeps_order_and_neither_loses_nor_duplicates(tmp_path, depth, quick):
+    m, inputs, _, _ = claims(OpenQueue(depth, quick))
     prove(m, inputs, tmp_path, depth=5, induction=True)
 
 

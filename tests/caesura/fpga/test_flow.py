@@ -93,7 +93,7 @@ def test_what_was_kept_and_is_damaged_is_made_again(cache):
 
 
 def test_a_tool_that_fails_names_its_log(cache, monkeypatch):
-    monkeypatch.setattr("caesura.fpga.synthesis.COMMANDS", ("read_rtlil nowhere.il",))
+    monkeypatch.setattr("caesura.fpga.synthesis._COARSE", ("read_rtlil nowhere.il",))
     with pytest.raises(BuildError, match=r"Yosys failed .*nowhere.il.*\(log: .*yosys.log\)") as raised:
         run(Power(1, registers=True))
     assert Path(str(raised.value).split("log: ")[1].rstrip(")")).exists()

@@ -1,0 +1,39 @@
+"""What is known of a netlist, and done with it, ahead of Yosys."""
+
+import pytest
+
+from caesura.fpga.netlist import elaborated
+from caesura.fpga.synthesis import blocks_of_products, without_collisions
+from hw.contract.params import preset
+
+_CELL = """  cell $mul $1
+    parameter \\A_SIGNED 1
+    parameter \\A_WIDTH {a}
+    parameter \\B_WIDTH {b}
+    parameter \\Y_WIDTH {y}
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "blocks"),
+    [
+        (9, 9, 1),
+        (18, 18, 1),
+        (7, 7, 1),
+        (6, 24, 0),
+        (24, 6, 0),
+        (10, 23, 1),
+        (23, 10, 1),
+        (25, 10, 2),
+        (24, 24, 1),
+        (36, 36, 4),
+    ],
+)
+def test_a_product_takes_a_block_for_each_pair_of_parts(a, b, blocks):
+    assert blocks_of_products(_CELL.format(a=a, b=b, y=a + b)) == blocks
+
+
+def test_a_memory_whose_collisions_nobody_sees_needs_no_logic_for_them():
+    lane, mac = (elaborated(preset("tiny"), name).text for name in ("lane", "mac"))
+    assert lane.count("COLLISION_X_MASK 1'0") == 1 and without_collisions(lane).count("COLLISION_X_MASK 1'1") == 1
+    assert "COLLISION_X_MASK 1'0" in mac and without_collisions(mac) == mac  # its memories do not say so
