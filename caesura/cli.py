@@ -29,6 +29,7 @@ from caesura.commands.scenario import scenario
 from caesura.commands.serve import serve
 from caesura.commands.sweep import sweep
 from caesura.commands.verilog import verilog
+from caesura.commands.whatif import whatif
 from caesura.version import __version__
 from caesura.views import complain, say
 from compiler import OpenDimension, UnsupportedModel
@@ -91,8 +92,9 @@ for command in (
     app.command()(command)
 
 
-# Options of the example itself pass through.
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(demo)
+# Options of the example itself, and of a run, pass through.
+for command in (demo, whatif):
+    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(command)
 app.add_typer(kernels, name="kernels")
 
 

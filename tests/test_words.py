@@ -32,7 +32,7 @@ room round rule runtime sample scale schema scope search sequence serve served s
 side signature simulate simulators sink situation slave slice sliding slope snapshot softmax space started status stop
 storage store strided structure sum surroundings synchronised table taking terminal text timeout together tolerant tool
 toolchain top trace traffic transpose tree turns uncut unpack unroll unsupported until urgent usage use value variation
-vector verify version view visible wait waveforms way why width work worst write written
+vector verify version view visible wait waveforms way whatif why width work worst write written
 """,
 )
 

@@ -8,7 +8,7 @@ import typer
 from rich.console import Group
 
 from caesura.commands.options import Csv, Json, check_form
-from caesura.result_diff import ChangedValue, read_result, result_diff
+from caesura.result_diff import ChangedValue, ResultDiff, read_result, result_diff
 from caesura.views import Column, ColumnTable, json_text, line, say, tell, write
 
 
@@ -52,7 +52,11 @@ def diff(
 
     Layers that were fused or split otherwise are those of the same ONNX nodes."""
     check_form(as_json, as_csv)
-    found = result_diff(read_result(before), read_result(after))
+    show_diff(result_diff(read_result(before), read_result(after)), every=every, as_json=as_json, as_csv=as_csv)
+
+
+def show_diff(found: ResultDiff, *, every: bool, as_json: bool, as_csv: bool) -> None:
+    """Show what differs, of layers those whose cycles do, or ``every`` one."""
     if as_json:
         totals = _table("", found.totals).fields()
         parts = _table("", found.parts, (*_LAYER_COLUMNS, *_SIDES)).fields()

@@ -99,6 +99,7 @@ COMMANDS = {
     "diff": ["diff", "{folder}/r.json", "{folder}/r.json", "--all"],
     "no such result": ["diff", "{folder}/r.json", "{folder}/none-{file}"],
     "memory": ["memory", MODEL, "--sizes", "16KiB"],
+    "whatif": ["whatif", MODEL, "--set", "lv2_bytes=64KiB", "--backend", "model"],
     "fpga": ["fpga", "--preset", FILE],
     "bench": ["bench", "utilisation", "--only", NAME],
     "bench of no name": ["bench", NAME],

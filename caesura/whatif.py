@@ -1,0 +1,94 @@
+"""Runs a model twice, before and after a change of the machine or of the sources, each in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from caesura import api
+from caesura.result_diff import ResultDiff, result_diff
+
+_HERE = Path(__file__).parents[1]
+_MOST_TOLD = 6  #: lines of what a run that failed has said
+
+
+def by_parameters(model: Path, options: Sequence[str], changes: Sequence[str]) -> ResultDiff:
+    """Return what ``changes`` of parameters make of a run of ``model``; ``options``: of ``caesura run``. Both run at
+    the same time. Raises :class:`caesura.api.UsageError` with what a run has told that failed."""
+    given = [argument for one in changes for argument in ("--set", one)]
+    before, after = _both((_HERE, [str(model), *options]), (_HERE, [str(model), *options, *given]))
+    return _told(before, after, "as it is", f"with {', '.join(changes)}")
+
+
+def by_sources(model: Path, options: Sequence[str], changes: Sequence[str], commit: str) -> ResultDiff:
+    """Return what the sources of this checkout make of a run of ``model`` against those of ``commit``; ``changes``: of
+    parameters, in both. Raises :class:`caesura.api.UsageError` likewise, and where this is no checkout."""
+    given = [argument for one in changes for argument in ("--set", one)]
+    arguments = [str(model), *options, *given]
+    with _checked_out(commit) as (folder, name):
+        before, after = _both((folder, arguments), (_HERE, arguments))
+    return _told(before, after, name, "of this tree")
+
+
+@contextmanager
+def _checked_out(commit: str) -> Iterator[tuple[Path, str]]:
+    """Yield a folder with the sources of ``commit``, and its short name."""
+    if not _HERE.joinpath("pyproject.toml").is_file() or not _HERE.joinpath(".git").exists():
+        raise api.UsageError("caesura whatif compares sources in a checkout of Caesura only: say --set elsewhere")
+    if commit.startswith("-"):
+        raise api.UsageError(f"--against must be a commit, not {commit!r}")
+    name = _git("rev-parse", "--short", "--verify", f"{commit}^{{commit}}").strip()
+    with tempfile.TemporaryDirectory(prefix="caesura-whatif-") as kept:
+        folder = Path(kept) / "before"
+        _git("worktree", "add", "--detach", "--quiet", str(folder), name)
+        try:
+            yield folder, f"of commit {name}"
+        finally:
+            _git("worktree", "remove", "--force", str(folder))
+
+
+def _git(*arguments: str) -> str:
+    found = subprocess.run(["git", "-C", str(_HERE), *arguments], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise api.UsageError(f"git {arguments[0]}: {found.stderr.strip()}")
+    return found.stdout
+
+
+Side = tuple[Path, Sequence[str]]  #: a folder with sources, and arguments of ``caesura run``
+
+
+def _both(before: Side, after: Side) -> tuple[dict[str, Any], dict[str, Any]]:
+    first, second = _started(*before), _started(*after)
+    try:
+        return _result(first), _result(second)
+    finally:
+        for one in (first, second):
+            one.kill()
+
+
+def _started(folder: Path, arguments: Sequence[str]) -> "subprocess.Popen[str]":
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "caesura", "run", *arguments, "--json"], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+
+
+def _result(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    out, error = process.communicate()
+    if process.returncode:
+        told = "\n".join(error.strip().splitlines()[-_MOST_TOLD:])
+        raise api.UsageError(told.removeprefix("error: ") or f"a run ended with code {process.returncode}")
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def _told(before: Mapping[str, Any], after: Mapping[str, Any], *titles: str) -> ResultDiff:
+    found = result_diff(before, after)
+    first, second = (f"{run} {what}" for run, what in zip(found.titles, titles, strict=True))
+    return ResultDiff((first, second), found.totals, found.parts, found.equal)
