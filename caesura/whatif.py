@@ -5,8 +5,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def by_parameters(model: Path, options: Sequence[str], changes: Sequence[str]) -
     the same time. Raises :class:`caesura.api.UsageError` with what a run has told that failed."""
     given = [argument for one in changes for argument in ("--set", one)]
     before, after = _both((_HERE, [str(model), *options]), (_HERE, [str(model), *options, *given]))
-    return _told(before, after, "as it is", f"with {', '.join(changes)}")
+    return result_diff(before, after)
 
 
 def by_sources(model: Path, options: Sequence[str], changes: Sequence[str], commit: str) -> ResultDiff:
@@ -32,7 +33,9 @@ def by_sources(model: Path, options: Sequence[str], changes: Sequence[str], comm
     arguments = [str(model), *options, *given]
     with _checked_out(commit) as (folder, name):
         before, after = _both((folder, arguments), (_HERE, arguments))
-    return _told(before, after, name, "of this tree")
+    found = result_diff(before, after)
+    first, second = found.titles
+    return replace(found, titles=(f"{first} of {name}", f"{second} of this tree"))
 
 
 @contextmanager
@@ -47,7 +50,7 @@ def _checked_out(commit: str) -> Iterator[tuple[Path, str]]:
         folder = Path(kept) / "before"
         _git("worktree", "add", "--detach", "--quiet", str(folder), name)
         try:
-            yield folder, f"of commit {name}"
+            yield folder, f"commit {name}"
         finally:
             _git("worktree", "remove", "--force", str(folder))
 
@@ -86,9 +89,3 @@ def _result(process: "subprocess.Popen[str]") -> dict[str, Any]:
         raise api.UsageError(told.removeprefix("error: ") or f"a run ended with code {process.returncode}")
     found: dict[str, Any] = json.loads(out)
     return found
-
-
-def _told(before: Mapping[str, Any], after: Mapping[str, Any], *titles: str) -> ResultDiff:
-    found = result_diff(before, after)
-    first, second = (f"{run} {what}" for run, what in zip(found.titles, titles, strict=True))
-    return ResultDiff((first, second), found.totals, found.parts, found.equal)

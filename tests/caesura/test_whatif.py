@@ -32,7 +32,7 @@ def test_a_parameter_that_costs_cycles(command):
     found = json.loads(out)
     (cycles,) = [one for one in found["totals"] if one["name"] == "cycles"]
     assert not code and found["equal"] and cycles["after"] > cycles["before"]
-    assert found["results"] == ["digits on tiny (model) as it is", "digits on tiny (model) with lv2_bytes=16KiB"]
+    assert found["results"] == ["digits on tiny (model)", "digits on tiny, lv2_bytes=16384 (model)"]
 
 
 def test_sources_of_a_commit_and_this_tree(monkeypatch):
