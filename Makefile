@@ -27,7 +27,7 @@ endif
 TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training examples/words benchmarks release))))) tests/support/check tests/support/lockstep.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint mypy format baseline clean
+.PHONY: help setup demo test test-all lint mypy format docs baseline clean
 
 help: ## list the targets
 	@echo "usage: make TARGET   [PYTHON=python3] [JOBS=2] [ROOM=sw/driver]"
@@ -59,11 +59,15 @@ format: setup ## apply ruff's fixes and formatting
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+docs: setup ## build the documentation as a site in site/; links that lead nowhere are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "==> site/index.html"
+
 baseline: $(RUN_STAMP) ## rewrite benchmarks/baseline.json, after a change of cycles or code that is meant (minutes)
 	@$(BIN)/python -m benchmarks.baseline --write
 
 clean: ## remove .venv, caches and out/
-	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) out site build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
