@@ -38,6 +38,8 @@ GIVEN = {
     "--no-split": ([], False),
     "--no-regions": ([], False),
     "--order": ([ORDERS[1]], ORDERS[1]),
+    "--objective": (["dram"], "dram"),
+    "--trade": (["5%"], 0.05),
     "--budget": (["500ms"], 0.5),
     "--cancel-interval": (["0"], 0),
     "--cancel-at": ([STRATEGIES[2]], STRATEGIES[2]),
@@ -88,9 +90,9 @@ def test_commands_that_compile_have_all_flags():
 
 
 def test_no_other_command_has_some_of_them():
-    """A command that begins to compile takes all of them."""
+    """A command that begins to compile takes all of them; ``memory`` compiles for its curve alone."""
     alone = {"--engines", "--no-cache", "--batch", *GIVEN} - {"--budget"}  # benchmarks have a budget, too
-    assert {name for name in COMMANDS if flags_of_command(name) & alone} == set(COMPILING)
+    assert {name for name in COMMANDS if flags_of_command(name) & alone} == {*COMPILING, "memory"}
 
 
 @pytest.mark.parametrize("command", COMPILING)
@@ -166,6 +168,7 @@ def test_a_machine_is_no_flag_of_the_compiler():
         (["--preset", "huge"], "no preset named 'huge'"),
         (["--lv2-limit", "0"], "--lv2-limit must be bytes, such as 65536 or 64KiB, or all, not '0'"),
         (["--lv2-limit", "some"], "or all, not 'some'"),
+        (["--trade", "200%"], "--trade must be a share, such as 5% or 0.05, not '200%'"),
         (["--order", "random"], "order must be one of search, source"),
         (["--cancel-at", "layers"], "cancel_at must be one of both, intervals, spills, not 'layers'"),
     ],

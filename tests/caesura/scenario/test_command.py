@@ -23,7 +23,7 @@ def test_a_policy_of_ones_own_beside_others(tmp_path, capsys):
     results = json.loads(capsys.readouterr().out)
     assert [one["policy"] for one in results] == policies
     scenario(file, policies)
-    assert "LeastM" in capsys.readouterr().out
+    assert "mory" in capsys.readouterr().out  # the end of the name: its middle may have no room
     with pytest.raises(UsageError, match="one --policy"):
         scenario(file, policies, trace=tmp_path / "trace.json")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import caesura
-from compiler import compile_with_report
+from compiler import Options, compile_with_report
 from hw.contract.isa import Segment
 from hw.contract.params import preset
 from hw.image import Image
@@ -23,9 +23,15 @@ ROWS, PLACES = 7, 3
 TEXTS = [[int(token) for token in np.random.default_rng(seed).integers(0, 40, ROWS + 1)] for seed in range(5)]
 
 
+def compiled(model, sequences):
+    """In the order of the model: the search for another takes half a minute."""
+    how = {"options": Options(order="source"), "jobs": 1}
+    return compile_with_report(model, TINY, sizes={"past": ROWS}, sequences=sequences, **how).image
+
+
 @functools.cache
 def image(sequences: int = PLACES) -> Image:
-    return compile_with_report(small_step(), TINY, sizes={"past": ROWS}, sequences=sequences, jobs=1).image
+    return compiled(small_step(), sequences)
 
 
 @functools.cache
@@ -154,7 +160,7 @@ def test_a_model_of_one_sequence_has_no_batch(device):
 def test_inputs_that_are_arrays_have_a_row_for_each(device):
     """A model that is given embedded tokens, float, instead of their numbers."""
     model, rng = small_step(embedded=True), np.random.default_rng(4)
-    images = [compile_with_report(model, TINY, sizes={"past": ROWS}, sequences=n, jobs=1).image for n in (1, PLACES)]
+    images = [compiled(model, n) for n in (1, PLACES)]
     batch, members = device.load(images[1]).batch(), []
     alone = [device.load(images[0]).session() for _ in range(2)]
     members = [batch.join() for _ in range(PLACES)][1:]
