@@ -15,6 +15,7 @@ BENCHES = (
     "attention",
     "networks",
     "language",
+    "memory",
 )
 #: Backends of benches that take another than the usual one unless they are told: many networks on the RTL take hours.
-USUAL_BACKENDS = {"networks": "model"}
+USUAL_BACKENDS = {"memory": "model", "networks": "model"}

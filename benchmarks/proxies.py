@@ -34,7 +34,7 @@ from benchmarks.loads.load import Load
 from benchmarks.trust.program_campaign import ProgramCampaign
 from benchmarks.workloads import workload
 from benchmarks.workloads.exported import networks as exported
-from compiler import DynamicDimension, Options, compile_model, compile_range
+from compiler import DynamicDimension, Options, compile_model, compile_range, import_model, memory_study
 from hw import Soc
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import preset
@@ -100,6 +100,17 @@ def _order() -> Counts:
     with python_calls("compiler/plan/order") as search, python_calls("compiler", "sim") as calls:
         image = compile_model(small("squeezenet_small"), TINY, jobs=1, options=ALONE, cache=False)
     return {"calls of the search": search(), "calls of the compiler": calls(), "jobs": len(image.meta.jobs)}
+
+
+def _memory() -> Counts:
+    """What a small network needs of LV2, by order of its layers."""
+    with python_calls("compiler/plan/order") as search, python_calls("compiler") as calls:
+        study = memory_study(import_model(workload("nasnet_small")), TINY)
+    assert study.least.lv2 is not None
+    return {
+        "calls of the search": search(), "calls of the compiler": calls(), "bytes alive": study.least.peak,
+        "least LV2": study.least.lv2,
+    }  # fmt: skip
 
 
 def _preemption() -> Counts:
@@ -270,6 +281,7 @@ PROXIES: dict[str, Callable[[], Counts]] = {
     "attention": _attention,
     "networks": _networks,
     "language": _language,
+    "memory": _memory,
     "trust": _trust,
 }
 

@@ -52,6 +52,7 @@ PLAN = (
     PlannedBench("trust", "trust", "trust", module="trust.plain_runs"),
     PlannedBench("accuracy", "accuracy", "base"),
     PlannedBench("order", "order", "base"),
+    PlannedBench("memory", "memory", "base", "model", timed=("order_seconds",)),
     PlannedBench("networks", "networks", "base", "model", timed=("slowest_compile",)),
 )
 

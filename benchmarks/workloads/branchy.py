@@ -42,7 +42,7 @@ def inception(
         x = _inception_module(net, f"module{number}", x, module, width)
         if number == INCEPTION_POOL_AFTER:
             x = net.max_pool("pool", x, 3, stride=2, pad=1)
-    return _classified(net, x, classes)
+    return classified(net, x, classes)
 
 
 def _inception_module(net: Network, name: str, x: str, module: tuple, width: float) -> str:
@@ -69,7 +69,7 @@ def densenet(growth: int = 24, size: int = 64, blocks: tuple[int, ...] = (4, 6, 
         if block < len(blocks):
             x = net.conv(f"transition{block}", x, net.channels(x) // 2)
             x = net.max_pool(f"transition{block}.pool", x, 2, stride=2)
-    return _classified(net, x, classes)
+    return classified(net, x, classes)
 
 
 def shufflenet(
@@ -82,7 +82,7 @@ def shufflenet(
     for stage, units in enumerate(stages, start=1):
         for unit in range(1, units + 1):
             x = _shuffle_unit(net, f"stage{stage}.{unit}", x, channels << (stage - 1), groups, unit == 1)
-    return _classified(net, x, classes)
+    return classified(net, x, classes)
 
 
 def _shuffle_unit(net: Network, name: str, source: str, channels: int, groups: int, halves: bool) -> str:
@@ -107,18 +107,18 @@ def nasnet(channels: int = 32, size: int = 32, cells: int = 4, classes: int = 10
     x = net.conv("stem2", before, channels, 3, pad=1)
     for number in range(1, cells + 1):
         before, x = x, _nasnet_cell(net, f"cell{number}", before, x, channels)
-    return _classified(net, x, classes)
+    return classified(net, x, classes)
 
 
 def _nasnet_cell(net: Network, name: str, before: str, last: str, channels: int) -> str:
     p = net.conv(f"{name}.before", before, channels)
     h = net.conv(f"{name}.last", last, channels)
     pairs = [
-        (_separable(net, f"{name}.1a", h, channels, 3), h),
-        (_separable(net, f"{name}.2a", p, channels, 3), _separable(net, f"{name}.2b", h, channels, 5)),
+        (separable(net, f"{name}.1a", h, channels, 3), h),
+        (separable(net, f"{name}.2a", p, channels, 3), separable(net, f"{name}.2b", h, channels, 5)),
         (net.max_pool(f"{name}.3a", h, 3, stride=1, pad=1), p),
         (net.max_pool(f"{name}.4a", p, 3, 1, pad=1), net.max_pool(f"{name}.4b", p, 5, stride=1, pad=2)),
-        (_separable(net, f"{name}.5a", p, channels, 5), _separable(net, f"{name}.5b", p, channels, 3)),
+        (separable(net, f"{name}.5a", p, channels, 5), separable(net, f"{name}.5b", p, channels, 3)),
     ]
     sums = [net.add(f"{name}.{number}", *pair) for number, pair in enumerate(pairs, start=1)]
     return net.concat(f"{name}.concat", *sums)
@@ -135,7 +135,7 @@ def random_wired(
     for stage in range(1, stages + 1):
         wiring = nx.watts_strogatz_graph(nodes, WIRED_NEIGHBOURS, WIRED_REWIRING, seed=seed + stage)
         x = _wired_stage(net, f"stage{stage}", x, channels << (stage - 1), wiring)
-    return _classified(net, x, classes)
+    return classified(net, x, classes)
 
 
 def _wired_stage(net: Network, name: str, source: str, channels: int, wiring: nx.Graph) -> str:
@@ -144,7 +144,7 @@ def _wired_stage(net: Network, name: str, source: str, channels: int, wiring: nx
     for node in sorted(wiring):
         read = [results[other] for other in sorted(wiring[node]) if other < node]
         x = _sum(net, f"{name}.{node}.sum", read or [entry])
-        results[node] = _separable(net, f"{name}.{node}", x, channels, 3)
+        results[node] = separable(net, f"{name}.{node}", x, channels, 3)
     unread = [results[node] for node in sorted(wiring) if all(other < node for other in wiring[node])]
     return _sum(net, f"{name}.exit", unread)
 
@@ -156,13 +156,15 @@ def _sum(net: Network, name: str, sources: list[str]) -> str:
     return x
 
 
-def _separable(net: Network, name: str, source: str, channels: int, kernel: int) -> str:
+def separable(net: Network, name: str, source: str, channels: int, kernel: int) -> str:
+    """Add a depthwise convolution and a pointwise one; return their result."""
     depth = net.channels(source)
     x = net.conv(f"{name}.depthwise", source, depth, kernel, 1, kernel // 2, depth, Activation.NONE)
     return net.conv(f"{name}.pointwise", x, channels)
 
 
-def _classified(net: Network, x: str, classes: int) -> Network:
+def classified(net: Network, x: str, classes: int) -> Network:
+    """Return ``net`` with an average over all pixels of ``x`` and a fully connected layer at its end."""
     net.gemm("logits", net.flatten("flat", net.global_average_pool("last.pool", x)), classes)
     return net
 

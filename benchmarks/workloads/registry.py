@@ -11,6 +11,7 @@ import onnxruntime
 from benchmarks.workloads import (
     attention,
     branchy,
+    cells,
     conv,
     decoders,
     encoders,
@@ -80,6 +81,7 @@ def names() -> list[str]:
     return [
         *NETWORKS,
         *branchy.NETWORKS,
+        *cells.NETWORKS,
         *LOAD_NETWORKS,
         *exported.NETWORKS,
         *encoders.ENCODERS,
@@ -152,6 +154,8 @@ def _find(name: str) -> Network | exported.Exported | encoders.Encoder | prompts
         return NETWORKS[name]()
     if name in branchy.NETWORKS:
         return branchy.NETWORKS[name]()
+    if name in cells.NETWORKS:
+        return cells.NETWORKS[name]()
     if name in LOAD_NETWORKS:
         return LOAD_NETWORKS[name]()
     if name in exported.NETWORKS:

@@ -4,6 +4,7 @@ Layers run one after the other here, as ``--objective memory`` compiles them. Th
 post-order and the greedy one are what others use; the least is proved where the search for it ends.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -34,10 +35,12 @@ class OrderMemory:
 
 @dataclass(frozen=True)
 class MemoryStudy:
-    """Holds what ``orders`` need; ``bound``: bytes of tensors alive at a time that no order is below."""
+    """Holds what ``orders`` need; ``bound``: bytes of tensors alive at a time that no order is below; ``seconds``: of
+    CPU time of the search for the least."""
 
     orders: tuple[OrderMemory, ...]
     bound: int
+    seconds: float = 0.0
 
     @property
     def least(self) -> OrderMemory:
@@ -56,14 +59,16 @@ def memory_study(graph: ir.Graph, params: SocParams, options: Options | None = N
     whole = replace(options or Options(), lv2_limit=ALL_LV2, objective="memory", order="search", placed=False)
     model = lowered(graph, blank(graph, params, whole))
     lives = LayerLives.of(model.graph, model.layers, params, model.turns)
+    begin = time.process_time()
     found = lives.sets.least()
+    took = time.process_time() - begin
     orders: Mapping[str, Order] = {
         "model": tuple(range(len(lives.layers))),
         "reverse post-order": lives.sets.reverse_post_order(),
         "greedy": lives.sets.greedy(),
         "least": found.order,
     }
-    return MemoryStudy(tuple(_memory(model, lives, *one) for one in orders.items()), found.bound)
+    return MemoryStudy(tuple(_memory(model, lives, *one) for one in orders.items()), found.bound, took)
 
 
 def _memory(model: LoweredModel, lives: LayerLives, name: str, order: Order) -> OrderMemory:

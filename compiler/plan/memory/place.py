@@ -193,11 +193,12 @@ def _aligned(size: int) -> int:
 def _constants(graph: ir.Graph, sharing: BufferSharing, places: dict[int, tuple[int, int | None]]) -> bytes:
     """Return constant tensors that a layer reads, for the start of the weight segment; notes their offsets in
     ``places``."""
-    blob = b""
+    pieces, end = list[bytes](), 0
     for name, tensor in graph.tensors.items():
         buffer = sharing.buffers[name]
         if tensor.data is not None and buffer.end >= 0:
-            places[id(buffer)] = (Segment.WEIGHTS, len(blob))
+            places[id(buffer)] = (Segment.WEIGHTS, end)
             raw = np.ascontiguousarray(tensor.data).tobytes()
-            blob += raw + bytes(-len(raw) % DRAM_ALIGN)
-    return blob
+            pieces.append(raw + bytes(-len(raw) % DRAM_ALIGN))
+            end += len(pieces[-1])
+    return b"".join(pieces)
