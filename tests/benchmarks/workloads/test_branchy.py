@@ -7,7 +7,7 @@ import pytest
 import caesura
 from benchmarks.workloads import branchy, inputs, names, workload
 from benchmarks.workloads.layers import Kind
-from compiler import golden
+from compiler import Options, golden
 from compiler.frontend import import_model
 from compiler.ir import Host
 
@@ -26,7 +26,7 @@ def device():
 def test_results_are_exact(name, device):
     graph = import_model(workload(name))
     assert not [op.reason for op in graph.ops if isinstance(op, Host)]
-    model = device.load(caesura.compile(workload(name), "tiny"))
+    model = device.load(caesura.compile(workload(name), "tiny", options=Options(order="source")))
     outputs, stats = model.run(inputs(name))
     device.unload(model)
     expected = golden.golden_outputs(workload(name), inputs(name))
