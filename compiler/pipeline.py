@@ -114,16 +114,17 @@ def no_worse(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: 
     and serve the objective no better as the jobs are scheduled: prices have errors, and a search ends where they are in
     its favour. Of large models, and of placed ones, that are ``orders``. Raises
     :class:`compiler.ir.CompileError`."""
+    plain, own = study, study.source
     if plan.options.order == "search" and not plan.options.placed:
         study, orders = least_traffic(model, study, orders)
     found = settled(plan, model, desk, study, orders)
-    own = study.source
-    if orders == own or plan.options.placed or len(model.layers) > _LARGE:
+    as_it_is = orders == own and study is plain
+    if as_it_is or plan.options.placed or len(model.layers) > _LARGE:
         return found.plan
     if not found.moved and study.price(orders) < (1 - _SURE) * study.price(own):
         return found.plan
     try:
-        other = settled(plan, model, desk, study.afresh(), own)
+        other = settled(plan, model, desk, plain.afresh(), own)
     except ir.CompileError:  # a buffer fits in no other order
         return found.plan
     return (found if found.serves(other, plan.options) else other).plan
