@@ -5,7 +5,6 @@ post-order and the greedy one are what others use; the least is proved where the
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from compiler import ir
@@ -62,13 +61,8 @@ def memory_study(graph: ir.Graph, params: SocParams, options: Options | None = N
     begin = time.process_time()
     found = lives.sets.least()
     took = time.process_time() - begin
-    orders: Mapping[str, Order] = {
-        "model": tuple(range(len(lives.layers))),
-        "reverse post-order": lives.sets.reverse_post_order(),
-        "greedy": lives.sets.greedy(),
-        "least": found.order,
-    }
-    return MemoryStudy(tuple(_memory(model, lives, *one) for one in orders.items()), found.bound, took)
+    orders = lives.candidates(found.order).items()
+    return MemoryStudy(tuple(_memory(model, lives, name, order) for name, order in orders), found.bound, took)
 
 
 def _memory(model: LoweredModel, lives: LayerLives, name: str, order: Order) -> OrderMemory:

@@ -41,9 +41,11 @@ class Traffic:
 def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[Study, Orders]:
     """Return the study and the orders, of those that ``study`` may have, that serve the objective best: those with the
     fewest cycles that pass no more than the model's own order does, unless they save the trade of the options, or those
-    that pass least."""
+    that pass least. Layers that run one by one take as long in any order: they leave the model's only to pass less."""
+    if not study.runs:
+        return _one_by_one(model, study), orders
     found = _candidate(model, study, orders)
-    if not study.runs or found is None or not found.spilled:
+    if found is None or not found.spilled:
         return study, orders
     own = _candidate(model, study, study.source)
     limit = own.spilled if own else 0
@@ -56,6 +58,17 @@ def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[St
     for one in allowed[1:]:
         best = one if one.better(best, model.options) else best
     return best.study, best.orders
+
+
+def _one_by_one(model: LoweredModel, study: Study) -> Study:
+    """Return ``study``, of layers that nothing joins, or the same in the order that passes least, if that is asked."""
+    found = _candidate(model, study, ())
+    if model.options.objective != "dram" or model.options.observe or found is None or not found.spilled:
+        return study
+    lives = LayerLives.of(model.graph, model.layers, model.params, model.turns)
+    orders = lives.candidates(lives.sets.least().order).values()
+    made = [_candidate(model, Study(lives.ordered(order)), ()) for order in orders]
+    return min((one for one in (found, *made) if one), key=lambda one: one.spilled).study
 
 
 def _others(model: LoweredModel, study: Study, orders: Orders) -> Iterator[Traffic | None]:

@@ -61,6 +61,15 @@ def test_no_order_moves_more_than_the_models_own(objective):
     check(found)
 
 
+def test_without_regions_the_order_is_chosen_too():
+    narrow = Options(lv2_limit=32 * KIB, engines=1, regions=False)
+    own, found = compiled(narrow), compiled(replace(narrow, objective="dram"))
+    moved = [model_traffic(one.image).moved for one in (own, found)]
+    assert moved[1] < moved[0], moved
+    assert found.plan.layers != own.plan.layers
+    check(found)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -53,6 +53,16 @@ class LayerLives:
         """Return the layers in ``order``."""
         return tuple(self.layers[number] for number in order)
 
+    def candidates(self, least: Order) -> dict[str, Order]:
+        """Return by name the orders that others use, the model's own first, and ``least``, which has the fewest bytes
+        alive."""
+        return {
+            "model": tuple(range(len(self.layers))),
+            "reverse post-order": self.sets.reverse_post_order(),
+            "greedy": self.sets.greedy(),
+            "least": least,
+        }
+
     def alive_at(self, order: Order, position: int) -> list[tuple[str, int]]:
         """Return the tensors, each the first of its buffer, and the bytes that are alive while the layer at
         ``position`` of ``order`` runs, largest first."""
