@@ -5,8 +5,12 @@ The best choice is found from the first step to the last (dynamic programming): 
 alive, the traffic that is saved. Addresses are found afterwards; they seldom cost anything.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 _CHOICES = 1024  #: sets that are followed from one step to the next
 
@@ -22,15 +26,40 @@ class BufferLife:
     last: int
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """Is a choice up to a step: what is alive of it, in bytes too, what it saves, and the last buffer that stays."""
+class _Choices:
+    """Holds choices up to a step: ``alive``, a row of bits with a bit for the slot of each buffer that stays, the bytes
+    ``used`` by these, the traffic ``saved``, and by ``node`` what was chosen on the way."""
 
-    alive: int
-    used: int
-    saved: int
-    last: int = -1
-    before: "_Chosen | None" = None
+    def __init__(self, words: int) -> None:
+        self.alive = np.zeros((1, words), np.uint64)
+        self.used, self.saved, self.node = (np.zeros(1, np.int64) for _ in range(3))
+
+    def keep(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> None:
+        """Leave all others."""
+        self.alive, self.used = self.alive[rows], self.used[rows]
+        self.saved, self.node = self.saved[rows], self.node[rows]
+
+    def grow(self, rows: npt.NDArray[np.intp], bits: npt.NDArray[np.uint64], one: BufferLife, first: int) -> None:
+        """Add what ``rows`` become if a buffer stays, too, as nodes from ``first`` on; leave the best."""
+        self.alive = np.concatenate([self.alive, self.alive[rows] | bits])
+        self.used = np.concatenate([self.used, self.used[rows] + one.size])
+        self.saved = np.concatenate([self.saved, self.saved[rows] + one.traffic])
+        self.node = np.concatenate([self.node, np.arange(first, first + len(rows))])
+        if len(self.node) > _CHOICES:
+            self.keep(np.lexsort((self.used, -self.saved))[:_CHOICES])
+
+    def end(self, bits: npt.NDArray[np.uint64], size: int) -> None:
+        """End the life of a buffer of ``size`` bytes."""
+        self.used = self.used - size * (self.alive & bits).any(axis=1)
+        self.alive = self.alive & ~bits
+
+    def merge(self) -> None:
+        """Leave of choices with the same alive the one that saves most, the first of equals."""
+        keys = self.alive[:, 0] if self.alive.shape[1] == 1 else self.alive.view(f"V{8 * self.alive.shape[1]}")[:, 0]
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        best = np.lexsort((-self.saved, group))
+        best = best[np.flatnonzero(np.diff(group[best], prepend=-1))]
+        self.keep(best[np.argsort(first)])
 
 
 def residents(
@@ -40,54 +69,53 @@ def residents(
     ``touched``: by step a mask of those that pass a staging area of ``area`` bytes there if they do not stay;
     ``always``: whether something does anyway."""
     begin: list[list[int]] = [[] for _ in touched]
-    end = [0] * len(touched)
+    end: list[list[int]] = [[] for _ in touched]
     for number, one in enumerate(candidates):
         begin[one.first].append(number)
-        end[one.last] |= 1 << number
-    choices = [_Chosen(0, 0, 0)]
+        end[one.last].append(number)
+    bits = _bits(begin, end)
+    choices = _Choices(bits.shape[1])
+    starts, numbers, befores = [1], [-1], [np.zeros(0, np.int64)]
     for step, begun in enumerate(begin):
         for number in begun:
             one = candidates[number]
-            choices += [
-                _Chosen(was.alive | 1 << number, was.used + one.size, was.saved + one.traffic, number, was)
-                for was in choices
-                if was.used + one.size <= high
-            ]
-            choices = _best(choices)
-        low = high - area
-        choices = [
-            one for one in choices if one.used <= low or (not always[step] and not touched[step] & ~one.alive)
-        ] or [_Chosen(0, 0, 0)]  # fmt: skip
+            rows = np.flatnonzero(choices.used + one.size <= high)
+            befores.append(choices.node[rows])
+            numbers.append(number)
+            choices.grow(rows, bits[number], one, starts[-1])
+            starts.append(starts[-1] + len(rows))
+        fits = choices.used <= high - area
+        if not always[step]:
+            passing = [number for number in range(touched[step].bit_length()) if touched[step] >> number & 1]
+            needed = np.bitwise_or.reduce(bits[passing], axis=0)
+            fits |= ~(needed & ~choices.alive).any(axis=1)
+        if fits.any():
+            choices.keep(fits)
+        else:
+            choices = _Choices(bits.shape[1])
+        for number in end[step]:
+            choices.end(bits[number], candidates[number].size)
         if end[step]:
-            choices = _merged([_without(one, end[step], candidates) for one in choices])
-    stay, at = list[int](), max(choices, key=lambda one: one.saved) if choices else None
-    while at is not None and at.last >= 0:
-        stay.append(at.last)
-        at = at.before
-    return sorted(set(stay))
+            choices.merge()
+    stay, node = list[int](), int(choices.node[np.argmax(choices.saved)])
+    while node:
+        block = bisect_right(starts, node)
+        stay.append(numbers[block])
+        node = int(befores[block][node - starts[block - 1]])
+    return sorted(stay)
 
 
-def _best(choices: list[_Chosen]) -> list[_Chosen]:
-    if len(choices) <= _CHOICES:
-        return choices
-    return sorted(choices, key=lambda one: (-one.saved, one.used))[:_CHOICES]
-
-
-def _without(one: _Chosen, ended: int, candidates: Sequence[BufferLife]) -> _Chosen:
-    """Return ``one`` without those that have ended."""
-    gone, size = one.alive & ended, 0
-    rest = gone
-    while rest:
-        low = rest & -rest
-        size += candidates[low.bit_length() - 1].size
-        rest ^= low
-    return _Chosen(one.alive ^ gone, one.used - size, one.saved, one.last, one.before)
-
-
-def _merged(choices: list[_Chosen]) -> list[_Chosen]:
-    """Return of choices with the same alive the one that saves most."""
-    best: dict[int, _Chosen] = {}
-    for one in choices:
-        if one.alive not in best or one.saved > best[one.alive].saved:
-            best[one.alive] = one
-    return list(best.values())
+def _bits(begin: Sequence[Sequence[int]], end: Sequence[Sequence[int]]) -> npt.NDArray[np.uint64]:
+    """Return by buffer a bit for a slot that no other has as long as it is alive, in rows of words."""
+    free, slots = list[int](), dict[int, int]()
+    count = 0
+    for begun, ended in zip(begin, end, strict=True):
+        for number in begun:
+            if not free:
+                free, count = [count], count + 1
+            slots[number] = free.pop()
+        free += [slots[number] for number in ended]
+    bits = np.zeros((len(slots), count // 64 + 1), np.uint64)
+    for number, slot in slots.items():
+        bits[number, slot // 64] = 1 << slot % 64
+    return bits

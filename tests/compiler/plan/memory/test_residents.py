@@ -40,3 +40,9 @@ def test_no_choice_saves_more(seed):
         if fits(candidates, some, touched, always, area)
     )
     assert sum(candidates[number].traffic for number in found) == best, f"seed {seed}"
+
+
+def test_more_buffers_than_a_word_has_bits():
+    small = [10, 70, 140, 149]
+    candidates = [BufferLife(5 if number in small else HIGH + 1, 9, number % 3, 5) for number in range(150)]
+    assert residents(candidates, [0] * 6, [False] * 6, 0, HIGH) == small
