@@ -49,12 +49,15 @@ from compiler.search.traffic import least_traffic
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 from hw.image import Image
+from sim.cost import moved
 
 #: DRAM words of one load of a prologue. A pause that is withdrawn repeats what has not landed of up to four of them;
 #: shorter ones cost ResNet-50 more than all its points do (256 words: 0.13 %, 1024 words: 0.02 %).
 _LONGEST_LOAD = 1024
 #: Of the price of the model's own order, what another must save by price to be taken without a look at its program.
 _SURE = 0.05
+#: Of the cycles of a model, what larger tiles may gain, and bytes from and to DRAM cost instead, at most.
+_TILES = 0.005
 _LARGE = 100  #: layers of a model from which on one order is compiled
 
 
@@ -205,11 +208,15 @@ class Settled:
 
 def settled(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, orders: Orders) -> Settled:
     """Return what :func:`settle` does, with what it costs. Where tensors do not fit, smaller staging areas keep more of
-    them on chip, and make smaller tiles: the better of both is taken."""
+    them on chip, and make smaller tiles: the better of both is taken, unless it is plain that these are."""
     found = _settled_in(plan, model, desk, study, orders, STAGING_PARTS)
     if not found.moved or plan.memory:
         return found
+    steps = late_loads(model.graph, study.joined(orders)) if study else given_steps(model, plan)
     try:
+        more = placed(model, steps, plan.memory, parts=())[1].moved - found.moved
+        if moved(more, plan.params) > _TILES * found.cycles:
+            return found
         other = _settled_in(plan, model, desk, study, orders, ())
     except ir.CompileError:
         return found

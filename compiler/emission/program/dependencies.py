@@ -5,15 +5,16 @@ tasks of earlier operators that wrote a byte it reads or writes, or that read a 
 are told apart exactly, so that an operator may read the rows of a tensor that are there while others are being made.
 """
 
+import functools
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from compiler.emission.program.extents import read_box, source, written, written_box
+from compiler.emission.program.extents import Extent, read_box, source, written, written_box
 from compiler.emission.program.grains import grain_of, in_grains, merged
 from compiler.emission.program.job import JobProgram
 from compiler.emission.program.task import Task
@@ -25,6 +26,7 @@ from sim.functional import Box
 
 Place = tuple[Space, int]  #: a memory, or a segment of one
 _EXACT = (Space.LV2, Space.DRAM)
+_INSIDE = (Op.LD0, Op.MAC, Op.VEC)  #: touch memories of their engine alone
 
 
 class TaskAccess(NamedTuple):
@@ -84,7 +86,7 @@ def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
     needs: Needs = {}
     logs: list[dict[tuple[Place, bool, Unit], _Log]] = []
     tasks: list[dict[Unit, list[Task]]] = []
-    for part, touched in zip(parts, _in_grains(_accesses(parts, params)), strict=True):
+    for part, touched in zip(parts, _in_grains([_accesses(part, params) for part in parts]), strict=True):
         needs |= ring_dependencies(part.tasks)
         mine: dict[tuple[Place, bool, Unit], _Log] = defaultdict(_Log)
         by_unit: dict[Unit, list[Task]] = defaultdict(list)
@@ -100,14 +102,9 @@ def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
     return needs
 
 
-def _accesses(parts: Sequence[JobProgram], params: SocParams) -> _Accesses:
-    return [
-        [
-            [access._replace(box=merged(access.box)) for access in accesses(task, part.constants, params)]
-            for task in part.tasks
-        ]
-        for part in parts
-    ]
+def _accesses(part: JobProgram, params: SocParams) -> list[list[TaskAccess]]:
+    filled = functools.cache(functools.partial(_filled, params=params))  # by a load, for all that read it
+    return [list(accesses(task, part.constants, params, filled)) for task in part.tasks]
 
 
 def _in_grains(parts: _Accesses) -> _Accesses:
@@ -144,36 +141,48 @@ def ring_dependencies(tasks: Sequence[Task]) -> Needs:
     return {task: {signalled[sem].popleft() for sem in sorted(task.waits)} for task in tasks}
 
 
-def accesses(task: Task, constants: Sequence[Task], params: SocParams) -> Iterator[TaskAccess]:
+def accesses(
+    task: Task, constants: Sequence[Task], params: SocParams, filled: Callable[[Task], TaskAccess]
+) -> Iterator[TaskAccess]:
     """Yield what ``task`` touches, constant weights in DRAM left out. ``constants`` loads what all VEC of the operator
-    may read; what MAC and VEC read otherwise, they read from buffers of rings."""
+    may read; what MAC and VEC read otherwise, they read from buffers of rings: what a load has ``filled``."""
     extent = written(task, params)
     exact = extent.space in _EXACT
-    target = written_box(task) if exact else _hull(extent.low, extent.high)
+    target = merged(written_box(task)) if exact else _hull(extent)
     yield TaskAccess((extent.space, extent.segment), target, True)
     if task.op in (Op.MAC, Op.VEC):
-        loads = [filler for fill in task.reads for filler in fill.fillers]
+        for fill in task.reads:
+            yield from map(filled, fill.fillers)
         if task.op is Op.VEC:
-            loads += constants
-        for load in loads:
-            extent = written(load, params)
-            yield TaskAccess((extent.space, extent.segment), _hull(extent.low, extent.high), False)
+            yield from map(filled, constants)
         return
     origin = source(task)
     if origin is not None and not (origin.space == Space.DRAM and origin.segment == Segment.WEIGHTS):
         exact = origin.space in _EXACT
-        box = read_box(task) if exact else _hull(origin.low, origin.high)
+        box = merged(read_box(task)) if exact else _hull(origin)
         yield TaskAccess((origin.space, origin.segment), box, False)
+
+
+def _filled(load: Task, params: SocParams) -> TaskAccess:
+    """Return the read of all that ``load`` has written."""
+    extent = written(load, params)
+    return TaskAccess((extent.space, extent.segment), _hull(extent), False)
 
 
 def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
     """Return whether no engine writes a byte of LV2 or DRAM that another touches, among jobs that run side by side."""
     logs: list[dict[tuple[Place, bool], _Log]] = []
+    filled = functools.partial(_filled, params=params)
     touched = [
         [
-            [one for one in access if one.place[0] in _EXACT and one.place[1] != Segment.WINDOWS]
-            for tasks in _accesses(parts, params)
-            for access in tasks
+            [
+                one
+                for one in accesses(task, (), params, filled)
+                if one.place[0] in _EXACT and one.place[1] != Segment.WINDOWS
+            ]
+            for part in parts
+            for task in part.tasks
+            if task.op not in _INSIDE
         ]
         for parts in engines
     ]
@@ -193,8 +202,8 @@ def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
     return True
 
 
-def _hull(low: int, high: int) -> Box:
-    return Box(low, (high - low,), (1,))
+def _hull(extent: Extent) -> Box:
+    return merged(Box(extent.low, (extent.high - extent.low,), (1,)))
 
 
 class Made:
