@@ -1,5 +1,6 @@
 """All steps of a model as objects, each question answered once, in as many processes as there are."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -70,10 +71,15 @@ class Desk:
             for step, context in zip(steps, contexts, strict=True)
             if not step.on_host
         }
-        self._answer({question.key: question for question in questions.values()})
+        hopeless = self._hopeless({number: questions[number] for number in questions if steps[number].places})
+        self._answer({one.key: one for number, one in questions.items() if number not in hopeless})
         refused = list[ModelStep]()
         for number, question in questions.items():
-            made, step = self._objects[question.key], steps[number]
+            step = steps[number]
+            if number in hopeless:
+                refused.append(step)
+                continue
+            made = self._objects[question.key]
             if isinstance(made, StepObject):
                 continue
             if not step.free:
@@ -89,6 +95,19 @@ class Desk:
             self._weighted(number, questions[number]) if number in questions else StepObject()
             for number in range(len(steps))
         ], []
+
+    def _hopeless(self, regions: Mapping[int, Question]) -> set[int]:
+        """Return which free ``regions`` cannot be one since one like them cannot, the first of several: networks repeat
+        themselves, and to find out takes as long as to compile."""
+        alike = defaultdict[str, list[int]](list)
+        for number, question in regions.items():
+            if question.step.free:
+                alike[question.likeness].append(number)
+        several = [numbers for numbers in alike.values() if len(numbers) > 1]
+        firsts = [regions[numbers[0]] for numbers in several]
+        self._answer({one.key: one for one in firsts})
+        refused = [isinstance(self._objects[one.key], CompileError) for one in firsts]
+        return {number for numbers, no in zip(several, refused, strict=True) if no for number in numbers}
 
     def _answer(self, questions: Mapping[str, Question]) -> None:
         """Have the objects of ``questions``."""

@@ -64,6 +64,20 @@ class Question:
         return digest_of((self._content, None, tiles, jobs))
 
     @cached_property
+    def likeness(self) -> str:
+        """Return a digest of what members do, how large their tensors are and in which memory, and who computes them:
+        of two regions with the same, neither is worth more than the other."""
+        seen = self.context.placement
+
+        def about(name: str) -> tuple[Any, ...]:
+            return (name, seen.tensors[name].shape, seen.by_tensor[name].segment) if name in seen.tensors else ()
+
+        members = [
+            (type(one).__name__, one.kind, *map(about, (*one.inputs, *one.outputs))) for one in self.step.members
+        ]
+        return digest_of((members, self.step.places, self.limits))
+
+    @cached_property
     def _content(self) -> str:
         """Return a digest of all that is not to be decided."""
         unread, first = set[str](), self.step.members[0]

@@ -91,9 +91,9 @@ class _Packer:
         ]
         steps = max((last for _, last in users), default=-1) + 1
         if self._always:
-            return residents(candidates, [0] * steps, [True] * steps, self._area, self._high)
-        masks = [sum(1 << int(number) for number in np.flatnonzero(held)) for held in self._touched[:steps]]
-        return residents(candidates, masks, self._begun[:steps].tolist(), self._area, self._high)
+            return residents(candidates, [()] * steps, [True] * steps, self._area, self._high)
+        touched = [np.flatnonzero(held).tolist() for held in self._touched[:steps]]
+        return residents(candidates, touched, self._begun[:steps].tolist(), self._area, self._high)
 
     def _bases(self, used: npt.NDArray[np.bool_]) -> Integers:
         """Return where each may lie at the lowest if the steps ``used`` use the areas."""

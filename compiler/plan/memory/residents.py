@@ -63,10 +63,10 @@ class _Choices:
 
 
 def residents(
-    candidates: Sequence[BufferLife], touched: Sequence[int], always: Sequence[bool], area: int, high: int
+    candidates: Sequence[BufferLife], touched: Sequence[Sequence[int]], always: Sequence[bool], area: int, high: int
 ) -> list[int]:  # fmt: skip
     """Return the numbers of the ``candidates`` that stay in ``high`` bytes, so that the most traffic is saved.
-    ``touched``: by step a mask of those that pass a staging area of ``area`` bytes there if they do not stay;
+    ``touched``: by step the numbers of those that pass a staging area of ``area`` bytes there if they do not stay;
     ``always``: whether something does anyway."""
     begin: list[list[int]] = [[] for _ in touched]
     end: list[list[int]] = [[] for _ in touched]
@@ -86,8 +86,7 @@ def residents(
             starts.append(starts[-1] + len(rows))
         fits = choices.used <= high - area
         if not always[step]:
-            passing = [number for number in range(touched[step].bit_length()) if touched[step] >> number & 1]
-            needed = np.bitwise_or.reduce(bits[passing], axis=0)
+            needed = np.bitwise_or.reduce(bits[np.asarray(touched[step], np.intp)], axis=0)
             fits |= ~(needed & ~choices.alive).any(axis=1)
         if fits.any():
             choices.keep(fits)

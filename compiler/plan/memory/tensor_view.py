@@ -95,6 +95,8 @@ class TensorView:
         x0, x1 = inside(box.x, box.x_step, box.cols, self.shape[2])
         if y0 >= y1 or x0 >= x1:
             return None
+        if (y0, y1, x0, x1) == (0, box.rows, 0, box.cols):
+            return box
         y, x = box.y + y0 * box.y_step, box.x + x0 * box.x_step
         return replace(box, y=y, rows=y1 - y0, x=x, cols=x1 - x0)
 

@@ -126,6 +126,26 @@ def test_regions_that_are_refused_are_cut_otherwise(monkeypatch, jobs):
     assert refused and images[0] == images[1]
 
 
+def test_of_regions_alike_one_is_refused_for_all(monkeypatch):
+    rounds, step_object, compiled = [], desk.step_object, desk.Desk.compile
+
+    def refuse(question):
+        if question.step.places:
+            rounds[-1].append(question.likeness)
+            raise CompileError("no region pays")
+        return step_object(question)
+
+    def counted(*about):
+        rounds.append([])
+        return compiled(*about)
+
+    monkeypatch.setattr(desk, "step_object", refuse)
+    monkeypatch.setattr(desk.Desk, "compile", counted)
+    graph, params, options = blocks(11, 6), *CASES[0][1:]
+    build(graph, params, options, jobs=1)
+    assert any(rounds) and all(len(set(asked)) == len(asked) for asked in rounds)
+
+
 def test_too_few_jobs_are_refused():
     with pytest.raises(CompileError, match="jobs must be at least 1, not 0"):
         build(blocks(1, 1), TINY, jobs=0)
