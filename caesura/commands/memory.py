@@ -48,6 +48,7 @@ def memory(
     as_json: Json = False,
 ) -> None:
     """Tell how much LV2 a model needs, by the order of its layers, and what less of it costs."""
+    _check(model, compilation)
     params = compilation.machine() or api.resolve("tiny")
     engines = params.engines if compilation.engines in (None, "auto") else int(compilation.engines)
     compilation = replace(compilation, engines=engines)
@@ -70,6 +71,16 @@ def memory(
         most = max((traffic.moved for _, traffic in points if traffic), default=0)
         rows = [_row(size, traffic, most) for size, traffic in points]
         tell(ColumnTable("DRAM bytes and cycles of an inference by LV2", _CURVE, rows).rich())
+
+
+def _check(model: Path, compilation: Compilation) -> None:
+    """Raise :class:`caesura.api.UsageError` for what says nothing about any order."""
+    if model.suffix == ".cimg":
+        raise api.UsageError(f"{model}: its layers have their order already: give the ONNX model it was compiled from")
+    if compilation.plan:
+        raise api.UsageError(f"--from-plan {compilation.plan}: a plan has one order: leave it out")
+    if compilation.options.lv2_limit is not None:
+        raise api.UsageError("--lv2-limit: the least is what is asked for; --sizes says at which the curve is drawn")
 
 
 def _sizes(text: str | None, params: SocParams) -> list[int]:

@@ -42,3 +42,12 @@ def test_people_see_who_makes_the_peak(memory):
 def test_a_size_that_is_none_is_refused(memory):
     code, _, error = memory("--sizes", "8KiB,many")
     assert code == 2 and "many" in error
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [(("--lv2-limit", "64KiB"), "--sizes says"), (("--from-plan", "a.json"), "--from-plan a.json: a plan has one")],
+)
+def test_flags_that_say_nothing_of_it_are_refused(memory, flags, told):
+    code, _, error = memory(*flags)
+    assert code == 2 and told in error
