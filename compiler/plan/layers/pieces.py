@@ -51,9 +51,15 @@ def _is_readable(graph: ir.Graph, layers: Sequence[Layer], layer: Layer) -> bool
     return (
         channels and alone and layer.output not in outside and len(layer.inputs) > 1 and bool(readers)
         and origin(graph, layer.output, layer.op.axis % len(tensor.shape), 0) is not None
-        and all(graph.tensors[name].nhwc[:3] == tensor.nhwc[:3] for name in layer.inputs)
+        and all(_alike(graph.tensors[name], tensor) for name in layer.inputs)
         and all(_reads_pieces(reader, layer.output) for reader in readers)
     )  # fmt: skip
+
+
+def _alike(piece: ir.Tensor, whole: ir.Tensor) -> bool:
+    """Return whether ``piece`` has the pixels of ``whole``, and bytes mean the same in both."""
+    pixels = piece.nhwc[:3] == whole.nhwc[:3]
+    return pixels and (piece.dtype, piece.zero_point) == (whole.dtype, whole.zero_point)
 
 
 def _reads_pieces(reader: Layer, name: str) -> bool:
