@@ -113,8 +113,9 @@ def no_worse(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: 
     """Return ``plan`` settled with ``orders`` or with the model's own, whichever is better. Where tensors do not fit,
     concatenations are compared with pieces that are read where they lie. Raises :class:`compiler.ir.CompileError`."""
     found = _better_order(plan, model, desk, study, orders)
-    other = model.in_pieces() if found.moved and plan.options.order == "search" else None
-    if other is None or plan.options.for_memory:
+    free = plan.rewrites is None and plan.options.order == "search" and not plan.options.for_memory
+    other = model.in_pieces() if found.moved and free else None
+    if other is None:
         return found
     try:
         study, orders, _ = searched(plan, other)

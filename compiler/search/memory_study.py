@@ -18,7 +18,6 @@ from compiler.plan.regions.state_loads import late_loads
 from compiler.search.spill import least_without_spill
 from hw.contract.params import SocParams
 
-
 IN_PIECES = "least, in pieces"  #: the name of the least order where concatenations are read in pieces
 
 
