@@ -150,6 +150,15 @@ def test_who_cannot_read_pieces_keeps_the_whole():
     assert lowered(make.graph, blank(make.graph, TINY, Options())).in_pieces() is None
 
 
+def test_pieces_whose_bytes_mean_something_else_are_joined():
+    graph = joined_graph(2)
+    assert lowered(graph, blank(graph, TINY, Options())).in_pieces() is not None
+    for op in [op for op in graph.ops if isinstance(op, ir.Concat)]:
+        whole = graph.tensors[op.output]
+        graph.tensors[op.output] = replace(whole, zero_point=whole.zero_point ^ 1)
+    assert lowered(graph, blank(graph, TINY, Options())).in_pieces() is None
+
+
 @pytest.mark.parametrize("options", [Options(observe=True), Options(placed=True, engines=2)])
 def test_observed_and_placed_models_keep_the_whole(options):
     graph = joined_graph(2)
