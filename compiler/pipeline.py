@@ -109,10 +109,26 @@ def fill(plan: Plan, graph: ir.Graph, desk: Desk) -> tuple[Plan, tuple[OrderRepo
         steps = (new.without_orders() if own.jobs is None else replace(new, jobs=own.jobs) for own, new in pairs)
         return replace(found, steps=tuple(steps)), ()
     study, orders, reports = searched(plan, model)
-    return no_worse(plan, model, desk, study, orders).without_orders(), reports
+    return no_worse(plan, model, desk, study, orders).plan.without_orders(), reports
 
 
-def no_worse(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: Orders) -> Plan:
+def no_worse(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: Orders) -> "Settled":
+    """Return ``plan`` settled with ``orders`` or with the model's own, whichever is better. Where tensors do not fit,
+    concatenations are compared with pieces that are read where they lie. Raises :class:`compiler.ir.CompileError`."""
+    found = _better_order(plan, model, desk, study, orders)
+    free = plan.rewrites is None and plan.options.order == "search" and not plan.options.for_memory
+    other = model.in_pieces() if found.moved and free else None
+    if other is None:
+        return found
+    try:
+        study, orders, _ = searched(plan, other)
+        made = _better_order(plan, other, desk, study, orders)
+    except ir.CompileError:
+        return found
+    return made if made.serves(found, plan.options) else found
+
+
+def _better_order(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: Orders) -> "Settled":
     """Return ``plan`` settled with ``orders``, or with the model's own where the others are not surely better by price,
     and serve the objective no better as the jobs are scheduled: prices have errors, and a search ends where they are in
     its favour. Of large models, and of placed ones, that are ``orders``. Raises
@@ -123,14 +139,14 @@ def no_worse(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: 
     found = settled(plan, model, desk, study, orders)
     as_it_is = orders == own and study is plain
     if as_it_is or plan.options.placed or len(model.layers) > _LARGE:
-        return found.plan
+        return found
     if not found.moved and study.price(orders) < (1 - _SURE) * study.price(own):
-        return found.plan
+        return found
     try:
         other = settled(plan, model, desk, plain.afresh(), own)
     except ir.CompileError:  # a buffer fits in no other order
-        return found.plan
-    return (found if found.serves(other, plan.options) else other).plan
+        return found
+    return found if found.serves(other, plan.options) else other
 
 
 def planned(plan: Plan, model: LoweredModel, desk: Desk) -> PlannedLength:
@@ -158,6 +174,8 @@ def lowered(graph: ir.Graph, plan: Plan) -> LoweredModel:
     split = with_cuts(graph, cuts)
     made = LoweredModel.of(split, plan.params, plan.options, plan.rewrites)
     model = replace(made, rewrites=(*cuts, *made.rewrites))
+    if plan.options.for_memory and plan.rewrites is None:
+        model = model.smallest()
     verify_layers_of(plan, model)
     return model
 
@@ -188,10 +206,11 @@ def settle(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None = No
 
 @dataclass(frozen=True)
 class Settled:
-    """Is a complete plan, the cycles of an inference as its jobs are scheduled, and the bytes of tensors that move from
-    and to DRAM."""
+    """Is a complete plan of ``model``, the cycles of an inference as its jobs are scheduled, and the bytes of tensors
+    that move from and to DRAM."""
 
     plan: Plan
+    model: LoweredModel
     cycles: float
     moved: int
 
@@ -251,7 +270,7 @@ def _settled_in(
         steps=step_plans(model.layers, steps, objects),
     )  # fmt: skip
     jobs = [job for one in objects for job in one.jobs]
-    return Settled(made, scheduled_cycles(jobs, placement, budget, plan.params), placement.moved)
+    return Settled(made, model, scheduled_cycles(jobs, placement, budget, plan.params), placement.moved)
 
 
 def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:

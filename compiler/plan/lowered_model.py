@@ -10,11 +10,12 @@ from compiler.plan.layers.heads import head_groups, in_turn, with_head_groups
 from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.load_inputs import inputs_to_load, with_loads
 from compiler.plan.layers.lower import lower
+from compiler.plan.layers.pieces import concatenations_to_read, with_pieces
 from compiler.plan.layers.verify import verify_layers
 from compiler.plan.memory.layer_lives import LayerLives
 from compiler.plan.memory.place import most_room
 from compiler.plan.options import Options
-from compiler.plan.plan import HeadGroups, InputLoad, Rewrite
+from compiler.plan.plan import HeadGroups, InputLoad, PiecesRead, Rewrite
 from compiler.plan.regions.defer import defer
 from compiler.plan.regions.placed_study import placed_run_study
 from compiler.plan.regions.regions import Study
@@ -41,10 +42,11 @@ class LoweredModel:
         """Return the layers of ``graph``; ``given`` says which heads are grouped and which inputs loaded, if that is
         decided already. Raises :class:`compiler.ir.CompileError`."""
         graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
-        heads, loads = list[HeadGroups](), list[InputLoad]()
+        heads, loads, pieces = list[HeadGroups](), list[InputLoad](), list[PiecesRead]()
         if given is not None:
             heads = [one for one in given if isinstance(one, HeadGroups)]
             loads = [one for one in given if isinstance(one, InputLoad)]
+            pieces = [one for one in given if isinstance(one, PiecesRead)]
         elif not options.observe:
             heads = head_groups(graph, params)
         turns = in_turn(graph, heads)
@@ -59,8 +61,28 @@ class LoweredModel:
             layers = with_loads(graph, layers, loads)
         if not options.placed:  # layers that wait for their reader save memory, and cost what could run side by side
             layers = defer(graph, layers, {name for turn in turns for name in turn})
+        layers = with_pieces(graph, layers, pieces)
         verify_layers(graph, layers)
-        return cls(graph, layers, params, options, (*heads, *loads), turns)
+        return cls(graph, layers, params, options, (*heads, *loads, *pieces), turns)
+
+    def in_pieces(self) -> "LoweredModel | None":
+        """Return the same without the concatenations whose pieces all readers can read where they lie; None if there is
+        none, or the model is observed or placed."""
+        wanted = concatenations_to_read(self.graph, self.layers)
+        if not wanted or self.options.observe or self.options.placed:
+            return None
+        layers = with_pieces(self.graph, self.layers, wanted)
+        return replace(self, layers=layers, rewrites=(*self.rewrites, *wanted))
+
+    def smallest(self) -> "LoweredModel":
+        """Return the same, or that in pieces, whichever has the fewest bytes alive at a time in some order."""
+        other = self.in_pieces()
+        return min((self, other), key=lambda one: one.lives.sets.least().peak) if other else self
+
+    @property
+    def lives(self) -> LayerLives:
+        """Return what is alive when in any order of the layers."""
+        return LayerLives.of(self.graph, self.layers, self.params, self.turns)
 
     def study(self) -> Study:
         """Return a study of the layers; of observed models, and of those that are shared without regions, they keep
@@ -72,7 +94,7 @@ class LoweredModel:
             made = partial(placed_run_study, graph, params=params, engines=options.engines, lv2_bytes=lv2)
             return Study.of_runs(self.layers, partial(made, regions=options.regions))
         if options.for_memory and not options.observe:
-            lives = LayerLives.of(graph, self.layers, params, self.turns)
+            lives = self.lives
             return Study(lives.ordered(lives.sets.least().order))
         if options.observe or not options.regions:
             return Study(tuple(self.layers))

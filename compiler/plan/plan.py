@@ -55,7 +55,15 @@ class InputLoad:
     input: str
 
 
-Rewrite = ImageCut | HeadGroups | InputLoad  #: what is changed in a graph before its layers are ordered
+@dataclass(frozen=True)
+class PiecesRead:
+    """Says that nobody makes the concatenation ``operator``: who reads it reads its pieces where they lie."""
+
+    kind: ClassVar[str] = "pieces"
+    operator: str
+
+
+Rewrite = ImageCut | HeadGroups | InputLoad | PiecesRead  #: what is changed in a graph before its layers are ordered
 
 
 @dataclass(frozen=True)

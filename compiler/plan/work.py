@@ -80,16 +80,17 @@ def layer_work(graph: ir.Graph, layer: Layer, params: SocParams) -> LayerWork | 
 def _by_groups(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> int:
     """Return the bytes that the words have beside those of the input, out of which tiles load the channels of their
     groups; 0 if each loads all channels."""
-    x, word = graph.tensors[layer.inputs[0]].nhwc, params.lv1_word
-    if layer.by_channels or not reads_groups(graph, layer):
+    pixels, word = math.prod(graph.tensors[layer.inputs[0]].nhwc[:3]), params.lv1_word
+    if layer.by_channels or not reads_groups(layer):
         return 0
-    words = sum(words_per_run(x[3], tile.channels, word) for tile in layer.tiles)
-    return max(0, int(math.prod(x[:3]) * (words * word - x[3])))
+    depth = layer.groups * layer.weights.shape[3]
+    words = sum(words_per_run(depth, tile.channels, word) for tile in layer.tiles)
+    return max(0, int(pixels * (words * word - depth)))
 
 
-def reads_groups(graph: ir.Graph, layer: ConvLayer) -> bool:
+def reads_groups(layer: ConvLayer) -> bool:
     """Return whether each tile of channels of a convolution reads some of the input channels alone."""
-    return max(tile.channels for tile in layer.tiles) < graph.tensors[layer.inputs[0]].nhwc[3]
+    return max(tile.channels for tile in layer.tiles) < layer.groups * layer.weights.shape[3]
 
 
 def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> MacShape:

@@ -162,8 +162,9 @@ class _Ordered:
 
     def settled(self, desk: Desk) -> tuple[Plan, float]:
         """Return the complete plan, and what its jobs take as they are scheduled."""
-        plan = no_worse(self.plan, self.model, desk, self.study, self.orders).without_orders()
-        return plan, planned_cycles(plan, self.model, desk)
+        found = no_worse(self.plan, self.model, desk, self.study, self.orders)
+        plan = found.plan.without_orders()
+        return plan, planned_cycles(plan, found.model, desk)
 
 
 def _share(cycles: float, whole: float) -> float:

@@ -140,7 +140,7 @@ def _bands(layer: ConvLayer, context: KernelContext) -> Bands:
 def _cheapest(layer: ConvLayer, context: KernelContext) -> ConvTiles:
     """Return the cheapest tiling and what engines share, with ends that are still to be chosen."""
     params, budget = context.params, context.budget
-    bands, x = _bands(layer, context), context.operand(layer.inputs[0])
+    bands, x = _bands(layer, context), context.first(layer)
     whole, (layer, around) = layer, _tiled(layer, context, banded=False)
     by_channels, banded = context.share is Share.CHANNELS, context.share is Share.ROWS
     if not banded:
@@ -241,7 +241,8 @@ def _ends(batch: _Batch, context: KernelContext) -> Ends:
 def _flattened(layer: ConvLayer, context: KernelContext) -> tuple[ConvLayer, list[TensorOperand]]:
     """Return ``layer``, its output and its inputs; 1x1 convolutions see all their pixels as one row, so that tiles need
     not follow image rows."""
-    operands = [context.operand(name) for name in (layer.output, *layer.inputs)]
+    others = [context.operand(name) for name in layer.inputs[layer.pieces :]]
+    operands = [context.operand(layer.output), context.first(layer), *others]
     views = [view for operand in operands if (view := operand.view.flattened())]
     if layer.flat and len(views) == len(operands):
         area = replace(layer.areas[0], y=0, rows=1, x=0, cols=views[0].shape[2])

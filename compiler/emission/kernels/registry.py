@@ -17,7 +17,7 @@ Name a new file in ``kernels/__init__.py``. The first kernel that matches is tak
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from compiler.emission.program import JobProgram
@@ -28,6 +28,7 @@ from compiler.plan.layers import HostLayer, Layer, Share
 from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.operand import Lv1Area, TensorOperand
 from compiler.plan.memory.tensor_placement import TensorPlacement
+from compiler.plan.memory.tensor_view import PiecesView
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, Tiles, Uncut
 from hw.contract.params import SocParams
@@ -74,6 +75,11 @@ class KernelContext:
         """Return the place and quantisation of a tensor."""
         tensor = self.placement.tensors[name]
         return TensorOperand(self.placement.view(name), tensor.dtype == "int8", tensor.zero_point)
+
+    def first(self, layer: Layer) -> TensorOperand:
+        """Return the first operand of ``layer``: its first input, or the pieces of one that nobody made."""
+        pieces = [self.operand(name) for name in layer.inputs[: layer.pieces]]
+        return replace(pieces[0], view=PiecesView.of([one.view for one in pieces])) if len(pieces) > 1 else pieces[0]
 
 
 TilesT = TypeVar("TilesT", bound=Tiles)

@@ -32,7 +32,7 @@ class WindowKernel(Kernel[PixelTiles]):
         params, shape = context.params, context.operand(layer.output).view.shape
         free = free_lv1(params, context.lv1, layer.requantise) - 2 * params.lv1_word
         budget = min(free, context.budget.staging(0).size // 2) // 2
-        most = most_channels(context, [context.operand(layer.inputs[0]).view])
+        most = most_channels(context, [context.first(layer).view])
         fitting = list(_fitting(layer, shape, budget, params.vec_lanes, most))
         if not fitting:
             (kh, kw), lanes = layer.kernel, params.vec_lanes
@@ -51,7 +51,7 @@ class WindowKernel(Kernel[PixelTiles]):
         """Return the tiles of an engine; None if it has none."""
         share = EngineShare(engine, context.budget.engines)
         rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
-        x, y, longest = context.operand(layer.inputs[0]), context.operand(layer.output), context.longest
+        x, y, longest = context.first(layer), context.operand(layer.output), context.longest
         together = _Loads(layer, y.view.shape, context).together(tile)
         build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point, bias=layer.bias)
         lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
@@ -69,7 +69,7 @@ class WindowKernel(Kernel[PixelTiles]):
         if together:
             found.sort(key=lambda box: (box.n, box.y, box.x, box.c))
         pairs = [(box, _window(layer, box)) for box in found]
-        read = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
+        read = [(pair, pair[0], [part[1:] for part in x.view.parts_of(pair[1])]) for pair in pairs]
         for box, source in engine_tiles(read, context, share, height):
             line = -(-box.channels // lanes) * lanes
             fill, row = ring.fill(box), source.cols * line
@@ -116,7 +116,7 @@ class _Loads:
     def __init__(self, layer: WindowLayer, shape: tuple[int, int, int, int], context: KernelContext) -> None:
         self._span, self._strides, self._shape = layer.span, layer.strides, shape
         self._params, self._staging = context.params, context.budget.staging(0).size
-        self._on_chip = context.operand(layer.inputs[0]).view.on_chip
+        self._on_chip = context.first(layer).view.on_chip
 
     def price(self, tile: _Shape) -> float:
         """Return the bytes, and what other cycles are worth in bytes."""
@@ -148,7 +148,7 @@ class _Loads:
 def _soonest(layer: WindowLayer, plans: Iterable[_Shape], context: KernelContext) -> _Shape:
     """Return the tile with which the layer ends first behind the layers of a region that make its input, each tile of
     which can begin when that is ready: tiles should lie as those of the layer before do."""
-    made, x, y = context.made, context.operand(layer.inputs[0]).view, context.operand(layer.output).view
+    made, x, y = context.made, context.first(layer).view, context.operand(layer.output).view
     assert made is not None
 
     def ends(tile: _Shape) -> float:

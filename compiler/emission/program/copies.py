@@ -122,11 +122,14 @@ def box_loops(view: TensorView, box: PixelBox, row: int, pixel: int) -> list[Cop
     ]
 
 
-def load_fields(view: TensorView, box: PixelBox, target: int, row: int, run: int, fill: int) -> Fields:
+def load_fields(
+    view: TensorView, box: PixelBox, target: int, row: int, run: int, fill: int, pitch: int = 0
+) -> Fields:  # fmt: skip
     """Return a copy of ``box`` to ``target``: rows ``row`` bytes apart there, pixels of ``run`` bytes, padded by
-    ``fill``. Adjacent pixels become one long run even under column padding."""
+    ``fill``, and ``pitch`` bytes apart (0: without gaps). Adjacent pixels become one long run even under column
+    padding."""
     source = view.address(box.n, box.y, box.x, box.c)
-    rows, cols = box_loops(view, box, row, run)
+    rows, cols = box_loops(view, box, row, pitch or run)
     if cols.src == cols.dst == box.channels == run and cols.count * run <= MAX_RUN:
         return copy_fields(source, target, [rows], cols.count * run, (cols.low * run, cols.high * run), fill)
     return copy_fields(source, target, [rows, cols], run, (0, box.channels), fill)

@@ -223,14 +223,11 @@ class Made:
 
     def ready(self, view: TensorView, box: PixelBox) -> int:
         """When the last byte of ``box`` of a tensor is made; 0 if that was before the region."""
-        where = view.bytes_of(box)
-        return 0 if where is None else int(where.view(self._times).max())
+        parts = [piece.bytes_of(part) for _, piece, part in view.parts_of(box)]
+        return max((int(where.view(self._times).max()) for where in parts if where is not None), default=0)
 
     def engine(self, view: TensorView, box: PixelBox) -> int | None:
         """Return the engine that makes all of ``box``; None if several do, -1 if it was made before the region."""
-        where = view.bytes_of(box)
-        if where is None:
-            return -1
-        engines = where.view(self._engines)
-        first = int(engines.flat[0])
-        return first if (engines == first).all() else None
+        parts = [piece.bytes_of(part) for _, piece, part in view.parts_of(box)]
+        engines = {one for where in parts if where is not None for one in np.unique(where.view(self._engines))}
+        return None if len(engines) > 1 else int(next(iter(engines), -1))

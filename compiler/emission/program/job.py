@@ -127,10 +127,17 @@ class JobProgram:
         key: Hashable, whole: PixelBox | None = None,
     ) -> list[Task]:  # fmt: skip
         """LD1 of ``box`` to LV1 address ``target``: rows ``row`` bytes apart, pixels of ``run`` bytes, padded by
-        ``fill``. Tensors in DRAM pass through ``stage``, which holds all of ``whole`` (default: ``box``) as ``key``."""
-        source, part, held = self._on_chip(view, box, stage, key, whole)
-        fields = load_fields(source, part, target, row, run, fill)
-        return [self._load(fields, source, stage, held)]
+        ``fill``. Tensors in DRAM pass through ``stage``, which holds all of ``whole`` (default: ``box``) as ``key``. A
+        tensor in pieces takes a load for each piece of which it has channels; the last one pads."""
+        parts, wholes = list(view.parts_of(box)), {at: part for at, _, part in view.parts_of(whole or box)}
+        loads, first = list[Task](), 0
+        for number, piece, part in parts:
+            length = run - first if number == parts[-1][0] else part.channels
+            source, inner, held = self._on_chip(piece, part, stage, (key, number), wholes[number])
+            fields = load_fields(source, inner, target + first, row, length, fill, run)
+            loads.append(self._load(fields, source, stage, held))
+            first += length
+        return loads
 
     def load_repeated(
         self, view: TensorView, count: int, target: int, stage: StagingRing | None, key: Hashable

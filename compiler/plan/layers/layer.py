@@ -13,12 +13,14 @@ from hw.image import ParameterInfo
 
 @dataclass(eq=False)
 class Layer:
-    """Is a step of the model. ``inputs`` and ``output`` are names of tensors."""
+    """Is a step of the model. ``inputs`` and ``output`` are names of tensors. The first ``pieces`` inputs, their
+    channels one behind the other, are what it reads as its first operand."""
 
     op: Operation
     inputs: list[str]
     output: str
     kind: str
+    pieces: int = field(default=1, kw_only=True)
     strided: ClassVar[bool] = True  #: whether it reads and writes tensors with gaps between pixels
 
     @property

@@ -200,8 +200,8 @@ class BufferSharing:
         """Return the operands whose place the result may take; a convolution may not overwrite its own input."""
         if not isinstance(layer, ConvLayer) or not layer.addition:
             return layer.replaceable
-        x = self._outermost(layer.inputs[0])
-        return [other for other in layer.replaceable if self.buffers[x] is not self.buffers[other]]
+        read = [self.home(name) for name in layer.inputs[: layer.pieces]]
+        return [other for other in layer.replaceable if not any(self.buffers[other] is one for one in read)]
 
     def _outermost(self, name: str) -> str:
         """Return the tensor that ``name`` is a part of, or itself."""

@@ -1,6 +1,6 @@
 """Where a tensor lies and how its (N, H, W, C) elements are reached there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hw.contract.isa import LV2_SEGMENTS
@@ -75,6 +75,11 @@ class TensorView:
             return None
         return TensorView(self.segment, self.offset, (1, 1, n * h * w, c), (n * h * w * step, n * h * w * step, step))
 
+    def parts_of(self, box: PixelBox) -> Iterator[tuple[int, "TensorView", PixelBox]]:
+        """Yield what has the channels of ``box``, in their order: number, view, and the box in it. That is the tensor
+        itself."""
+        yield 0, self, box
+
     def address(self, n: int, y: int, x: int, c: int) -> int:
         """Byte offset of an element in the segment, possibly of one outside of the image."""
         sn, sh, sw = self.strides
@@ -99,6 +104,53 @@ class TensorView:
             return box
         y, x = box.y + y0 * box.y_step, box.x + x0 * box.x_step
         return replace(box, y=y, rows=y1 - y0, x=x, cols=x1 - x0)
+
+
+@dataclass(frozen=True)
+class PiecesView(TensorView):
+    """A tensor that nobody made: the channels of ``pieces``, one behind the other. Only :meth:`parts_of` says where its
+    bytes are; ``strides`` are those of pixels without gaps."""
+
+    pieces: tuple[TensorView, ...] = ()
+
+    @classmethod
+    def of(cls, pieces: Sequence[TensorView]) -> "PiecesView":
+        """Return the view of ``pieces``, which have the same pixels."""
+        outside = [piece.segment for piece in pieces if not piece.on_chip]
+        n, h, w, _ = pieces[0].shape
+        dense = cls.dense((outside or [pieces[0].segment])[0], 0, (n, h, w, sum(one.shape[3] for one in pieces)))
+        return cls(dense.segment, 0, dense.shape, dense.strides, tuple(pieces))
+
+    @property
+    def is_dense(self) -> bool:
+        """Never: the bytes of a pixel do not follow each other."""
+        return False
+
+    def contiguous(self, box: PixelBox) -> bool:
+        """Return False, for the same reason."""
+        return False
+
+    def flattened(self) -> "PiecesView | None":
+        """Return the same of every piece; None if there is none of one."""
+        flat = [made for piece in self.pieces if (made := piece.flattened())]
+        return PiecesView.of(flat) if len(flat) == len(self.pieces) else None
+
+    def parts_of(self, box: PixelBox) -> Iterator[tuple[int, TensorView, PixelBox]]:
+        """Yield the pieces that have channels of ``box``: number, view, and those as a box of it."""
+        first = 0
+        for number, piece in enumerate(self.pieces):
+            low, high = max(first, box.c), min(first + piece.shape[3], box.c + box.channels)
+            if low < high:
+                yield number, piece, replace(box, c=low - first, channels=high - low)
+            first += piece.shape[3]
+
+    def address(self, n: int, y: int, x: int, c: int) -> int:
+        """Refuse: pieces have addresses."""
+        raise TypeError("a tensor in pieces has no addresses: parts_of says where its bytes are")
+
+    def bytes_of(self, box: PixelBox) -> Box | None:
+        """Refuse, for the same reason."""
+        raise TypeError("a tensor in pieces has no addresses: parts_of says where its bytes are")
 
 
 def inside(first: int, step: int, count: int, extent: int) -> tuple[int, int]:

@@ -47,7 +47,7 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     blocks = [min(params.out_channels, channels - first) for first in range(0, channels, params.out_channels)]
     if isinstance(layer, ConvLayer):
         blocks = [tile.outs for tile in layer.tiles]
-        if not layer.by_channels and not reads_groups(graph, layer) and len(layer.tiles) >= engines:
+        if not layer.by_channels and not reads_groups(layer) and len(layer.tiles) >= engines:
             busy[LD1] *= engines  # they share the channels of the result, and each reads all of the input
     largest = max(sum(EngineShare(engine, engines).of(blocks)) for engine in range(engines)) * engines / channels
     tiles = (

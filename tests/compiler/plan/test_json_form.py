@@ -14,7 +14,7 @@ from compiler.pipeline import build
 from compiler.plan.json_form import decoded, encoded
 from compiler.plan.options import Options
 from compiler.plan.order.dimensions import Dimension
-from compiler.plan.plan import BufferPlan, ImageCut, InputLoad, Plan, Rewrite
+from compiler.plan.plan import BufferPlan, ImageCut, InputLoad, PiecesRead, Plan, Rewrite
 from compiler.plan.plan_error import PlanError
 from hw.contract.params import preset
 from tests.support.graphs import residual_block
@@ -55,7 +55,9 @@ def test_numbers_of_numpy_are_written_as_numbers():
     assert decoded(BufferPlan, json.loads(text), "here") == BufferPlan(("x",), 6, 64, 12, 3)
 
 
-@pytest.mark.parametrize("value", [ImageCut(frozenset({"b", "a"}), Dimension.HEIGHT, 3), InputLoad("x")])
+@pytest.mark.parametrize(
+    "value", [ImageCut(frozenset({"b", "a"}), Dimension.HEIGHT, 3), InputLoad("x"), PiecesRead("x")]
+)
 def test_kinds_are_told_apart(value):
     assert decoded(Rewrite, json.loads(json.dumps(encoded(value))), "here") == value
 
