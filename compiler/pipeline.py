@@ -58,6 +58,7 @@ _LONGEST_LOAD = 1024
 _SURE = 0.05
 #: Of the cycles of a model, what larger tiles may gain, and bytes from and to DRAM cost instead, at most.
 _TILES = 0.005
+_PIECES = 0.03  #: of the cycles of a model, what DRAM takes for all that passes, for pieces to be tried as well
 _LARGE = 100  #: layers of a model from which on one order is compiled
 
 
@@ -114,10 +115,12 @@ def fill(plan: Plan, graph: ir.Graph, desk: Desk) -> tuple[Plan, tuple[OrderRepo
 
 def no_worse(plan: Plan, model: LoweredModel, desk: Desk, study: Study, orders: Orders) -> "Settled":
     """Return ``plan`` settled with ``orders`` or with the model's own, whichever is better. Where tensors do not fit,
-    concatenations are compared with pieces that are read where they lie. Raises :class:`compiler.ir.CompileError`."""
+    concatenations are compared with pieces that are read where they lie, if there is enough to gain. Raises
+    :class:`compiler.ir.CompileError`."""
     found = _better_order(plan, model, desk, study, orders)
     free = plan.rewrites is None and plan.options.order == "search" and not plan.options.for_memory
-    other = model.in_pieces() if found.moved and free else None
+    worth = plan.options.objective == "dram" or moved(found.moved, plan.params) > _PIECES * found.cycles
+    other = model.in_pieces() if free and found.moved and worth else None
     if other is None:
         return found
     try:

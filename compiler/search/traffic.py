@@ -65,7 +65,7 @@ def _one_by_one(model: LoweredModel, study: Study) -> Study:
     found = _candidate(model, study, ())
     if model.options.objective != "dram" or model.options.observe or found is None or not found.spilled:
         return study
-    lives = LayerLives.of(model.graph, model.layers, model.params, model.turns)
+    lives = model.lives
     orders = lives.candidates(lives.sets.least().order).values()
     made = [_candidate(model, Study(lives.ordered(order)), ()) for order in orders]
     return min((one for one in (found, *made) if one), key=lambda one: one.spilled).study

@@ -228,6 +228,12 @@ class Made:
 
     def engine(self, view: TensorView, box: PixelBox) -> int | None:
         """Return the engine that makes all of ``box``; None if several do, -1 if it was made before the region."""
-        parts = [piece.bytes_of(part) for _, piece, part in view.parts_of(box)]
-        engines = {one for where in parts if where is not None for one in np.unique(where.view(self._engines))}
-        return None if len(engines) > 1 else int(next(iter(engines), -1))
+        found = set[int]()
+        for _, piece, part in view.parts_of(box):
+            where = piece.bytes_of(part)
+            engines = where.view(self._engines) if where is not None else np.full(1, -1)
+            first = int(engines.flat[0])
+            if not (engines == first).all():
+                return None
+            found.add(first)
+        return found.pop() if len(found) == 1 else None
