@@ -27,12 +27,13 @@ lower made mask matrix measure measurements memory metrics mismatch missed mode 
 narrow native need neighbours nest netlist next no normalise not now number object of on open option options origin
 other out output ownership pad parameter partition past path pending periodic permute picture piece pipeline pixel plain
 plot pointwise poisson pool prepare pressure priority private problem process product progress quantise read real
-realign recipe recovery reduce refuse register registry release remedies repeat report reset reshape resize robin role
-room round rule runtime sample scale schema scope search sequence serve served serving sets settle setup short shortest
-side signature simulate simulators sink situation slave slice sliding slope snapshot softmax space started status stop
-storage store strided structure sum surroundings synchronised table taking terminal text timeout together tolerant tool
-toolchain top trace traffic transpose tree turns uncut unpack unroll unsupported until urgent usage use value variation
-vector verify version view visible wait waveforms way whatif why width work worst write written
+realign receiver recipe recovery reduce refuse register registry release remedies repeat report reset reshape resize
+robin role room round rule runtime sample scale schema scope search sequence serial serve served serving sets settle
+setup short shortest side signature simulate simulators sink situation slave slice sliding slope snapshot softmax space
+started status stop storage store strided structure sum surroundings synchronised table taking terminal text timeout
+together tolerant tool toolchain top trace traffic transmitter transpose tree turns uncut unpack unroll unsupported
+until urgent usage use value variation vector verify version view visible wait waveforms way whatif why width work worst
+write written
 """,
 )
 

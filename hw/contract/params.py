@@ -117,7 +117,7 @@ class SocParams:
             ("lv0_act_bytes", 2 * self.lv1_word, 512 * KIB), ("lv0_wgt_bytes", 2 * self.lv1_word, 512 * KIB),
             ("lv0_acc_rows", 16, 4096), ("lv1_bytes", 4 * KIB, 512 * KIB), ("lv2_bytes", 16 * KIB, 16 * MIB),
             ("dram_bytes", 64 * KIB, 1024 * MIB), ("axi_burst_beats", 4, 256), ("axi_outstanding", 1, 64),
-            ("semaphores", 16, 32), ("semaphore_max", 3, 255), ("events", 4, 64), ("unit_queue_depth", 2, 16),
+            ("semaphores", 16, 32), ("semaphore_max", 3, 255), ("events", 4, 64), ("unit_queue_depth", 1, 16),
             ("job_slots", 2, 64), ("dram_latency", MIN_DRAM_LATENCY, 0xFFFF), ("dram_row_miss", 1, 0xFFFF),
             ("dram_bandwidth", 1, 100),
         ):  # fmt: skip
@@ -240,6 +240,10 @@ class SocParams:
 PRESETS = {
     preset.name: preset
     for preset in (
+        SocParams(
+            name="nano", vec_lanes=4, lv0_acc_rows=32, lv1_banks=1, lv2_bytes=32 * KIB, lv2_banks=1,
+            axi_outstanding=4, unit_queue_depth=1, job_slots=2, events=8,
+        ),
         SocParams(name="tiny", vec_lanes=8),
         SocParams(
             name="ecp5", pes=2, rows=8, cols=8, vec_lanes=8, lv0_act_bytes=4 * KIB, lv0_wgt_bytes=2 * KIB,

@@ -15,8 +15,8 @@ from hw.interfaces import ADDR, COMMAND, PC
 
 
 class RamQueue(wiring.Component):
-    """Holds ``depth`` entries (a power of two, at least 2) in a RAM and one more at the head. With ``quick`` all but
-    the lowest ``quick`` bits of an entry lie in block RAM, which is slow to answer.
+    """Holds ``depth`` entries (a power of two) in a RAM and one more at the head. With ``quick`` all but the lowest
+    ``quick`` bits of an entry lie in block RAM, which is slow to answer. A single entry lies in registers.
 
     An entry that enters an empty queue is at the head two cycles later. The head is replaced in the cycle after it
     was taken, if another entry waits.
@@ -31,21 +31,48 @@ class RamQueue(wiring.Component):
     """
 
     def __init__(self, shape, depth: int, quick: int | None = None) -> None:
-        if depth < 2 or depth & (depth - 1):
-            raise ValueError(f"the depth of a queue must be a power of two, at least 2, not {depth!r}")
+        if depth < 1 or depth & (depth - 1):
+            raise ValueError(f"the depth of a queue must be a power of two, not {depth!r}")
         self._shape, self._depth, self._quick = shape, depth, quick
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "empty": Out(1)})
         # State, here rather than in elaborate() so that a proof can relate it to what the queue has seen.
         self._level = Signal(range(depth + 1))  #: entries in the RAM
         self._oldest = Signal(range(depth))  #: row of the oldest of them
         self._next = Signal(range(depth))  #: row of the next one
+        self._row = Signal(Shape.cast(shape).width, reset_less=True)  #: the only row where ``depth`` is 1
 
     def elaborate(self, platform) -> Module:
         m = Module()
         push, pop = Signal(), Signal()
-        width = Shape.cast(self._shape).width
+        rows = self._register if self._depth == 1 else self._rams
+        m.d.comb += [
+            self.i.ready.eq(self._level != self._depth),
+            push.eq(self.i.valid & self.i.ready),
+            pop.eq((self._level != 0) & (~self.o.valid | self.o.ready)),
+            self.o.payload.eq(rows(m, push, pop, Value.cast(self.i.payload))),
+            self.empty.eq((self._level == 0) & ~self.o.valid),
+        ]
+        m.d.sync += self._level.eq(self._level + push - pop)
+        with m.If(pop):
+            m.d.sync += self.o.valid.eq(1)
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        return m
+
+    def _register(self, m: Module, push: Signal, pop: Signal, entry: Value) -> Value:
+        """Return the head of a queue that has a single row."""
+        head = Signal(len(entry), reset_less=True)
+        with m.If(push):
+            m.d.sync += self._row.eq(entry)
+        with m.If(pop):
+            m.d.sync += head.eq(self._row)
+        return head
+
+    def _rams(self, m: Module, push: Signal, pop: Signal, entry: Value) -> Value:
+        """Return the head of a queue whose rows are in RAMs."""
+        width = len(entry)
         quick = width if self._quick is None else self._quick
-        entry, head = Value.cast(self.i.payload), []
+        head = []
         for name, first, last, attrs in (("ram", 0, quick, {}), ("block", quick, width, BLOCK_RAM | NO_COLLISION)):
             if first == last:
                 continue
@@ -56,21 +83,11 @@ class RamQueue(wiring.Component):
                 read.en.eq(pop), read.addr.eq(self._oldest),
             ]  # fmt: skip
             head.append(read.data)
-        m.d.comb += [
-            self.i.ready.eq(self._level != self._depth),
-            push.eq(self.i.valid & self.i.ready),
-            pop.eq((self._level != 0) & (~self.o.valid | self.o.ready)),
-            self.o.payload.eq(Cat(head)),
-            self.empty.eq((self._level == 0) & ~self.o.valid),
-        ]
-        m.d.sync += self._level.eq(self._level + push - pop)
         with m.If(push):
             m.d.sync += self._next.eq(self._next + 1)
         with m.If(pop):
-            m.d.sync += [self._oldest.eq(self._oldest + 1), self.o.valid.eq(1)]
-        with m.Elif(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
-        return m
+            m.d.sync += self._oldest.eq(self._oldest + 1)
+        return Cat(head)
 
 
 #: Which ends of a command have a segment; the others are checked against the size of a memory.

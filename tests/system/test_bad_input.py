@@ -119,7 +119,7 @@ def test_unsupported_nodes_are_named_and_run_with_fallback(tmp_path):
 
 
 def test_presets_and_parameters_that_do_not_exist(tmp_path):
-    message = "no preset named 'huge'; known are tiny, ecp5, base"
+    message = "no preset named 'huge'; known are nano, tiny, ecp5, base"
     for call in (lambda: caesura.open("huge"), lambda: caesura.compile(MODEL, "huge")):
         with pytest.raises(caesura.ParamError, match=message):
             call()

@@ -79,3 +79,10 @@ def test_waiting_cycles_have_causes():
     waiting = sum(parts[name] for name in ("dram", "activations", "weights", "accumulators"))
     assert waiting == counters["mac_waiting"] > 0
     assert sum(parts.values()) == pytest.approx(report["cycles"], abs=len(parts))
+
+
+def test_the_preset_with_the_least_logic():
+    """Queues of a single instruction, one bank of each scratchpad, two jobs in hand."""
+    report = run_report(MODEL, "--preset", "nano", "--input", SAMPLES, "--check")
+    check_outputs(report)
+    check_layers(report, 1)

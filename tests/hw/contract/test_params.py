@@ -16,7 +16,7 @@ def test_presets_survive_a_round_trip(name):
 
 
 def test_unknown_preset_lists_the_known_ones():
-    with pytest.raises(ParamError, match="no preset named 'huge'; known are tiny, ecp5, base, cluster64"):
+    with pytest.raises(ParamError, match="no preset named 'huge'; known are nano, tiny, ecp5, base, cluster64"):
         preset("huge")
 
 

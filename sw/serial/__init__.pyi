@@ -1,0 +1,1 @@
+from .serial_bus import SerialBus as SerialBus, SerialPort as SerialPort

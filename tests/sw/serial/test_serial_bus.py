@@ -1,0 +1,171 @@
+"""A board at the other end of a simulated serial line, behind the same ``Bus`` as every simulator."""
+
+import random
+
+import numpy as np
+import pytest
+
+import caesura
+from compiler.compile import compile_model
+from examples.digits import MODEL, SAMPLES
+from examples.digits.evaluate import reference_logits
+from hw.board import BoardTop
+from hw.contract.bus import Bus, BusError, BusTimeout
+from hw.contract.params import KIB, ParamError, preset
+from hw.contract.regs import ID_VALUE, global_reg
+from hw.contract.serial import FAILED, REQUEST, RESPONSE, framed, unframed
+from sw.serial import SerialBus
+from tests.support.far_end import TIMEOUT, SimulatedLine, simulated_line
+
+PARAMS = preset("nano").replace(dram_bytes=256 * KIB)
+ID, CYCLE_LO, EVENT = (global_reg(name) for name in ("ID", "CYCLE_LO", "EVENT"))
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """The compiled simulator, once for all tests."""
+    line = simulated_line(PARAMS, native=True)
+    yield line
+    line.close()
+
+
+@pytest.fixture
+def line(opened):
+    opened.spoil = opened.spoil_back = bytes
+    return opened
+
+
+@pytest.fixture
+def bus(line):
+    return SerialBus(line, PARAMS)
+
+
+class Lossy:
+    """Changes, loses and adds bytes: one in ``every`` on average."""
+
+    def __init__(self, seed: int, every: int) -> None:
+        self._random, self._every = random.Random(seed), every
+        self.struck = 0
+
+    def __call__(self, data: bytes) -> bytes:
+        return b"".join(self._byte(byte) for byte in data)
+
+    def _byte(self, byte: int) -> bytes:
+        if self._random.randrange(self._every):
+            return bytes([byte])
+        self.struck += 1
+        other = byte ^ 1 << self._random.randrange(8)
+        return self._random.choice([b"", bytes([other]), bytes([byte, 0xA5])])
+
+
+def test_digits_are_those_of_onnxruntime(bus):
+    images = np.load(SAMPLES)["input"][:3]
+    model = caesura.Device(bus).load(compile_model(MODEL, PARAMS))
+    for image, wanted in zip(images, reference_logits(MODEL, images), strict=True):
+        outputs, _ = model.run(image[np.newaxis])
+        np.testing.assert_array_equal(outputs["logits"][0], wanted)
+
+
+def test_it_is_a_bus(bus):
+    assert isinstance(bus, Bus)
+    assert bus.read_reg(ID) == ID_VALUE
+    bus.write_reg(EVENT, 5)
+    assert bus.read_reg(EVENT) == 5
+    bus.write_reg(EVENT, 0)
+
+
+def test_memory_takes_any_bytes_at_any_address(bus):
+    rng = random.Random(7)
+    known = bytearray(bus.read_mem(0x8000, 200))
+    for _ in range(40):
+        at, data = rng.randrange(150), rng.randbytes(rng.randint(0, 50))
+        bus.write_mem(0x8000 + at, data)
+        known[at : at + len(data)] = data
+        first = rng.randrange(150)
+        size = rng.randint(0, 50)
+        assert bus.read_mem(0x8000 + first, size) == known[first : first + size]
+    assert bus.read_mem(0x8000, 200) == known
+
+
+@pytest.mark.parametrize("way", ["spoil", "spoil_back"])
+def test_lost_and_damaged_bytes_change_nothing(line, bus, way):
+    lossy = Lossy(1, 60)
+    setattr(line, way, lossy)
+    data = random.Random(2).randbytes(1200)
+    bus.write_mem(0x9000, data)
+    assert bus.read_mem(0x9000, len(data)) == data
+    assert lossy.struck > 20
+
+
+def test_what_was_done_is_not_done_again(line, bus):
+    """The response to a read of the clock is lost. The second one has the time of the first read."""
+    before = bus.cycle
+    lost = iter(range(RESPONSE.size))
+    line.spoil_back = lambda data: b"" if next(lost, None) is not None else data
+    found = bus.read_reg(CYCLE_LO)
+    assert found - before < TIMEOUT < bus.cycle - before
+
+
+def test_time_passes_by_itself(bus):
+    begin = bus.cycle
+    bus.advance(5000)
+    assert bus.cycle >= begin + 5000
+    begin = bus.cycle
+    assert not bus.wait_irq(4000)
+    assert bus.cycle >= begin + 4000
+    with pytest.raises(ValueError, match="not be negative, not -1"):
+        bus.advance(-1)
+
+
+@pytest.mark.parametrize(
+    ("access", "message"),
+    [
+        (lambda bus: bus.read_reg(0xFF00), "read of register 0xff00: the SoC answered with an error"),
+        (lambda bus: bus.write_reg(ID, 1), "write to register 0x0000: the SoC answered with an error"),
+        (lambda bus: bus.read_reg(0x10000), "must be a multiple of 4 below 0x10000"),
+        (lambda bus: bus.write_reg(ID, 1 << 32), "a register holds 0 to 0xffffffff, not 0x100000000"),
+        (lambda bus: bus.read_mem(256 * KIB - 4, 5), "read of 5 bytes at 0x3fffc leaves the DRAM of 0x40000 bytes"),
+        (lambda bus: bus.write_mem(-1, b"a"), "write of 1 bytes at -0x1 leaves the DRAM"),
+    ],
+)
+def test_what_there_is_not_is_refused(bus, access, message):
+    with pytest.raises(BusError, match=message):
+        access(bus)
+    assert bus.read_reg(ID) == ID_VALUE
+
+
+def test_an_unknown_operation_fails(line, bus):
+    line.write(framed(REQUEST, 0x1F, 0, 0, 0))
+    head, status, _ = unframed(RESPONSE, line.read(RESPONSE.size + 2))
+    assert (head, status & FAILED) == (0x1F, FAILED)
+
+
+def test_nobody_there():
+    class Dead(SimulatedLine):
+        def __init__(self) -> None: ...
+
+        def write(self, data: bytes) -> int:
+            return len(data)
+
+        def read(self, size: int) -> bytes:
+            return b""
+
+        def reset_input_buffer(self) -> None: ...
+
+    with pytest.raises(BusTimeout, match="LOOK at 0x0: no answer to 4 requests over the serial line"):
+        SerialBus(Dead(), PARAMS)
+
+
+def test_a_closed_line_is_left_alone(bus, line, monkeypatch):
+    closed = []
+    monkeypatch.setattr(line, "close", lambda: closed.append(True))
+    bus.close()
+    bus.close()
+    assert closed == [True]
+    with pytest.raises(RuntimeError, match="closed"):
+        bus.read_reg(ID)
+
+
+def test_wide_words_have_no_line():
+    with pytest.raises(ParamError, match="'base': over a serial line dram_word must be 8, not 16"):
+        BoardTop(preset("base"), 16)
