@@ -75,7 +75,7 @@ def bench(
         str | None,
         typer.Option(
             "--budget",
-            help="trust: time for all campaigns without builds, such as 60s, 10m; --record: for rows to begin",
+            help="trust: time for all campaigns and what they build, such as 60s, 10m; --record: for rows to begin",
         ),
     ] = None,
     record: Annotated[
