@@ -51,7 +51,7 @@ def _plot(title: str, shown: Sequence[dict[str, Any]], numbers: list[str], label
     }  # fmt: skip
     source = ColumnDataSource(data)
     plot = figure(
-        title=Title(text=label(title)), height=480, sizing_mode="stretch_width", x_axis_label=label(_spoken(across)),
+        title=Title(text=label(title)), height=600, sizing_mode="stretch_width", x_axis_label=label(_spoken(across)),
         y_axis_label=label(_spoken(up)), tools="pan,wheel_zoom,box_zoom,reset,save",
     )  # fmt: skip
     plot.axis.formatter = NumeralTickFormatter(format="0,0.[000]")
@@ -62,14 +62,17 @@ def _plot(title: str, shown: Sequence[dict[str, Any]], numbers: list[str], label
         "x", "y", source=source, view=front, size=18, marker="circle", fill_color=None,
         line_color="#c0392b", line_width=2, legend_label="Pareto front",
     )  # fmt: skip
-    plot.add_layout(plot.legend[0], "right")
+    plot.legend[0].ncols = 2  # as many as a telephone has room for
+    plot.add_layout(plot.legend[0], "below")
     told = [(_spoken(name), f"@{column}") for name, column in columns.items() if name != "error"]
     plot.add_tools(HoverTool(tooltips=told, renderers=[points]))
     choices = []
     known = {"columns": [columns[name] for name in numbers], "labels": [label(_spoken(name)) for name in numbers]}
     for axis, name, drawn in (("x", across, plot.xaxis[0]), ("y", up, plot.yaxis[0])):
         options = [(columns[each], visible(each)) for each in numbers]
-        choice = Select(title=f"{axis} axis", value=columns[name], options=list[Any](options))
+        choice = Select(
+            title=f"{axis} axis", value=columns[name], options=list[Any](options), sizing_mode="stretch_width"
+        )
         choice.js_on_change(
             "value",
             CustomJS(
@@ -79,7 +82,7 @@ def _plot(title: str, shown: Sequence[dict[str, Any]], numbers: list[str], label
             ),
         )
         choices.append(choice)
-    return [row(*choices), plot]
+    return [row(*choices, sizing_mode="stretch_width"), plot]
 
 
 def by_effect(shown: Sequence[dict[str, Any]], labels: Sequence[str], figure: str) -> list[str]:
