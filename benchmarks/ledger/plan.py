@@ -53,6 +53,7 @@ PLAN = (
     PlannedBench("accuracy", "accuracy", "base"),
     PlannedBench("order", "order", "base"),
     PlannedBench("memory", "memory", "base", "model", timed=("order_seconds",)),
+    PlannedBench("everyday", "everyday", "base", timed=("demo_silence", "whatif_*")),
     PlannedBench("networks", "networks", "base", "model", timed=("slowest_compile",)),
 )
 

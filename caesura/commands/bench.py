@@ -50,8 +50,8 @@ def bench(
         str,
         typer.Argument(
             help="utilisation, simspeed, preemption, scheduling, tenants, loads, accuracy, modelspeed, order, kernels, "
-            "attention, networks, language, memory, trust; all (with --record); stale: recorded figures that may no "
-            "longer hold"
+            "attention, networks, language, memory, everyday, trust; all (with --record); stale: recorded figures that "
+            "may no longer hold"
         ),
     ],
     preset: Preset = None,
