@@ -122,7 +122,8 @@ def _whatif(lab: Lab) -> Measured:
     (difference,) = _DIFFERENCE.findall((ROOT / "docs" / "tutorial.md").read_text())
     model = workload("mobilenetv2")
     with tempfile.TemporaryDirectory(prefix="caesura-") as cache, checkout() as folder:
-        env = {**os.environ, "PYTHONPATH": str(folder), "XDG_CACHE_HOME": cache}
+        path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+        env = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
         caesura = [sys.executable, "-P", "-m", "caesura"]
         options = ["--preset", "base"]
         lab.progress.task("building base")
