@@ -16,6 +16,7 @@ BENCHES = (
     "networks",
     "language",
     "memory",
+    "everyday",
 )
 #: Backends of benches that take another than the usual one unless they are told: many networks on the RTL take hours.
 USUAL_BACKENDS = {"memory": "model", "networks": "model"}

@@ -68,6 +68,11 @@ def utilisation(layers: Sequence[Layer]) -> float | None:
     return sum(used) / sum(weights)
 
 
+def named(layers: Sequence[Layer]) -> bool:
+    """Return whether any of ``layers`` names the nodes that it stands for; older results do not."""
+    return any(_nodes(layer) for layer in layers)
+
+
 def _nodes(layer: Layer) -> list[str]:
     return [node for node in _list(layer, "nodes") if isinstance(node, str)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from caesura import api
-from caesura.layer_alignment import AlignedLayers, aligned, cycles, utilisation
+from caesura.layer_alignment import AlignedLayers, aligned, cycles, named, utilisation
 
 #: Figures of a run as a whole, by their keys in its JSON.
 _TOTALS = ("cycles", "latency_cycles", "host_cycles", "macs", "utilisation")
@@ -49,12 +49,14 @@ class ChangedLayers(ChangedValue):
 @dataclass(frozen=True)
 class ResultDiff:
     """Holds what two results have in common: ``totals`` of one name, and ``parts``, the layers of two runs that stand
-    for the same ONNX nodes; ``equal`` outputs, None if they had other inputs, or there are none."""
+    for the same ONNX nodes; ``equal`` outputs, None if they had other inputs, or there are none; ``note``: what a
+    reader must know of how they were compared, if anything."""
 
     titles: tuple[str, str]
     totals: Sequence[ChangedValue]
     parts: Sequence[ChangedLayers]
     equal: bool | None
+    note: str = ""
 
 
 def read_result(path: Path) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def read_result(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise api.UsageError(f"{path}: no JSON ({error}); {_HOW}") from None
-    if not isinstance(found, dict) or not (_is_run(found) or _is_bench(found)):
+    if not isinstance(found, dict) or not (is_run(found) or _is_bench(found)):
         raise api.UsageError(f"{path}: holds neither a run nor figures of a benchmark; {_HOW}")
     return found
 
@@ -71,16 +73,20 @@ def read_result(path: Path) -> dict[str, Any]:
 def result_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> ResultDiff:
     """Return how ``after`` differs from ``before``; figures are those of one name, layers those of the same nodes.
     Raises :class:`caesura.api.UsageError` for results of two kinds."""
-    if _is_run(before) != _is_run(after):
+    if is_run(before) != is_run(after):
         raise api.UsageError(f"a run and a benchmark cannot be compared; {_HOW} of both")
     titles = _title(before), _title(after)
-    if not _is_run(before):
+    if not is_run(before):
         return ResultDiff(titles, _changes(*(_named(one["rows"], "value") for one in (before, after))), [], None)
     totals = [ChangedValue(name, before.get(name), after.get(name)) for name in _TOTALS]
     parts = [_of_layers(group) for group in aligned(before["layers"], after["layers"])]
     comparable = before.get("model") == after.get("model") and before.get("inputs") == after.get("inputs")
     equal = before.get("outputs") == after.get("outputs") if comparable and before.get("outputs") else None
-    return ResultDiff(titles, totals, parts, equal)
+    silent = [
+        title for title, run in zip(titles, (before, after), strict=True) if run["layers"] and not named(run["layers"])
+    ]
+    note = f"{' and '.join(silent)}: no ONNX nodes are told, so layers of one name are compared" if silent else ""
+    return ResultDiff(titles, totals, parts, equal, note)
 
 
 def _of_layers(group: AlignedLayers) -> ChangedLayers:
@@ -91,9 +97,11 @@ def _of_layers(group: AlignedLayers) -> ChangedLayers:
     )  # fmt: skip
 
 
-def _is_run(result: Mapping[str, Any]) -> bool:
+def is_run(result: object) -> bool:
+    """Return whether ``result`` is what ``caesura run --json`` tells, as far as comparisons read it."""
     return (
-        "cycles" in result
+        isinstance(result, Mapping)
+        and "cycles" in result
         and all(_is_number(result.get(name)) for name in _TOTALS)
         and _is_list(result.get("layers"), "cycles")
         and all(_is_number(layer.get("utilisation")) for layer in result["layers"])

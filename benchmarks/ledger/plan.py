@@ -53,6 +53,8 @@ PLAN = (
     PlannedBench("accuracy", "accuracy", "base"),
     PlannedBench("order", "order", "base"),
     PlannedBench("memory", "memory", "base", "model", timed=("order_seconds",)),
+    # What starts Python where it cannot be watched, in a venv of its own say, cannot be recorded.
+    PlannedBench("everyday", "everyday", "base", without=("docs_blocks", "wheel"), timed=("demo_silence", "whatif_*")),
     PlannedBench("networks", "networks", "base", "model", timed=("slowest_compile",)),
 )
 

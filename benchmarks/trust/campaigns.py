@@ -1,6 +1,7 @@
 """All campaigns by name, how many rounds of each show something, and the rows that they make."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,24 +85,23 @@ def run_campaigns(
     told: Callable[[str], None] | None = None,
 ) -> list[Row]:
     """Run campaigns from round ``first`` on, a plain run of each or a ``full`` one; a row for each. ``seconds``: that
-    all together may take at most, builds not counted; a campaign may take an equal part of what is left. ``rounds``:
-    of each, instead of those of its kind; what must be reached is asked of plain runs and longer ones only.
+    all together may take, what they build included; a campaign may take an equal part of what is left. ``rounds``: of
+    each, instead of those of its kind; what must be reached is asked of plain runs and longer ones only.
 
     ``progress_file``: rounds that it names are not run again, and what is run is written to it. Raises
     :class:`UsageError`.
     """
     kinds = chosen_kinds(only)
     known = ProgressFile(progress_file) if progress_file is not None else None
-    rows, left = [], seconds
+    rows, ends = [], time.monotonic() + seconds
     for number, (name, kind) in enumerate(kinds.items()):
         tally = known.tally(name, first) if known is not None else Tally(first)
         wanted = rounds if rounds is not None else kind.full if full else kind.plain
-        before = tally.seconds
+        left = ends - time.monotonic()
         run_rounds(
             kind.asked(name, backend), tally, rounds=wanted, seconds=left / (len(kinds) - number),
             save=known.save if known is not None else None, told=told,
         )  # fmt: skip
-        left -= tally.seconds - before
         rows.append(_row(name, kind, tally, wanted))
     return rows
 

@@ -106,9 +106,10 @@ def run_rounds(
     save: Callable[[str, Tally], None] | None = None,
     told: Callable[[str], None] | None = None,
 ) -> Tally:
-    """Go on with ``tally`` until it has ``rounds`` rounds, or so many seconds have passed, builds not counted, or too
-    many have failed. ``save`` is called now and then, ``told`` with a line about how far it is."""
-    run = _Run(asked, tally, tally.seconds + seconds, save, told)
+    """Go on with ``tally`` until it has ``rounds`` rounds, or so many seconds have passed, or too many have failed.
+    Builds count, but are never given up half done: others need them, too. ``save`` is called now and then, ``told``
+    with a line about how far it is."""
+    run = _Run(asked, tally, time.monotonic() + seconds, save, told)
     try:
         while tally.ran < rounds and run.goes_on():
             process = RoundProcess(asked, tally.first + tally.ran, tally.first + rounds, place or Place())
@@ -124,7 +125,7 @@ def run_rounds(
 
 @dataclass
 class _Run:
-    """Rounds of one campaign, whatever processes they take. ``until``: seconds of the tally at which it ends."""
+    """Rounds of one campaign, whatever processes they take. ``until``: when they end, by the clock."""
 
     asked: Asked
     tally: Tally
@@ -134,7 +135,10 @@ class _Run:
     saved: float = 0.0
 
     def goes_on(self) -> bool:
-        return not self.tally.broken and self.tally.seconds < self.until and self.tally.failed < self.asked.failures
+        return not self.tally.broken and self._left() > 0 and self.tally.failed < self.asked.failures
+
+    def _left(self) -> float:
+        return self.until - time.monotonic()
 
     def rounds_of(self, process: RoundProcess, rounds: int) -> None:
         """All rounds of ``process``: until they are complete, or it has died, or is to be ended."""
@@ -143,7 +147,7 @@ class _Run:
         tally, first = self.tally, self.tally.first + self.tally.ran
         clock = time.monotonic() - tally.seconds  #: when the rounds of the tally would have begun
         while tally.ran < rounds and self.goes_on():
-            left = self.until - tally.seconds
+            left = max(0.0, self._left())
             try:
                 answer = process.answer(min(self.asked.patience, left))
             except TimeoutError:

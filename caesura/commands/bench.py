@@ -50,8 +50,8 @@ def bench(
         str,
         typer.Argument(
             help="utilisation, simspeed, preemption, scheduling, tenants, loads, accuracy, modelspeed, order, kernels, "
-            "attention, networks, language, memory, trust; all (with --record); stale: recorded figures that may no "
-            "longer hold"
+            "attention, networks, language, memory, everyday, trust; all (with --record); stale: recorded figures that "
+            "may no longer hold"
         ),
     ],
     preset: Preset = None,
@@ -75,7 +75,7 @@ def bench(
         str | None,
         typer.Option(
             "--budget",
-            help="trust: time for all campaigns without builds, such as 60s, 10m; --record: for rows to begin",
+            help="trust: time for all campaigns and what they build, such as 60s, 10m; --record: for rows to begin",
         ),
     ] = None,
     record: Annotated[

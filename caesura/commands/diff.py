@@ -60,7 +60,11 @@ def show_diff(found: ResultDiff, *, every: bool, as_json: bool, as_csv: bool) ->
     if as_json:
         totals = _table("", found.totals).fields()
         parts = _table("", found.parts, (*_LAYER_COLUMNS, *_SIDES)).fields()
-        write(json_text({"results": found.titles, "totals": totals, "layers": parts, "equal": found.equal}))
+        write(
+            json_text(
+                {"results": found.titles, "totals": totals, "layers": parts, "equal": found.equal, "note": found.note}
+            )
+        )
         return
     if as_csv:
         write(_table("", [*found.totals, *found.parts], _LAYER_COLUMNS).csv())
@@ -79,6 +83,8 @@ def show_diff(found: ResultDiff, *, every: bool, as_json: bool, as_csv: bool) ->
         tell(layers.rich())
     if same := len(found.parts) - len(changed):
         say(f"{same} layer{'s' * (same > 1)} with equal cycles, or none")
+    if found.note:
+        say(found.note)
     if found.equal is not None:
         say(f"outputs: {'equal' if found.equal else 'not equal'}")
 

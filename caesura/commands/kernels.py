@@ -52,6 +52,7 @@ def build(
     buckets: Annotated[
         int, typer.Option(min=0, help="with --operations: kernels that serve so many lengths each, by one image")
     ] = 0,
+    as_json: Json = False,
 ) -> None:
     """Build a library with a kernel for a range of lengths."""
     from caesura.lengths import OperationDemands, make_bucket, source_of  # loaded where the compiler is used
@@ -86,6 +87,9 @@ def build(
     archive = KernelArchive(tuple(kernel.content for kernel in made))
     output.write_bytes(archive.to_bytes())
     name = source.dimension.model
+    if as_json:
+        _write_list(output, archive, model=name, preset=params.name)
+        return
     say(f"{output}: {len(archive.kernels)} kernels of {name!r} for {params.name!r}, {_size(output)} bytes")
 
 
@@ -111,14 +115,22 @@ def _kernels_of(
 def list_kernels(library: Library, as_json: Json = False) -> None:
     """List the kernels of a library."""
     archive = KernelArchive.load(library)
-    table = ColumnTable("", _COLUMNS, [_row(kernel) for kernel in archive.kernels])
-    if not any(row["operator"] for row in table.rows):
-        table = table.without("operator", "heads", "head_size")
     if as_json:
-        write(json_text({"library": str(library), "kernels": table.fields()}))
+        _write_list(library, archive)
     else:
         say(f"{library}: {len(archive.kernels)} kernels, {_size(library)} bytes")
-        tell(table.rich())
+        tell(_table(archive).rich())
+
+
+def _table(archive: KernelArchive) -> ColumnTable:
+    table = ColumnTable("", _COLUMNS, [_row(kernel) for kernel in archive.kernels])
+    if any(row["operator"] for row in table.rows):
+        return table
+    return table.without("operator", "heads", "head_size")
+
+
+def _write_list(library: Path, archive: KernelArchive, **about: str) -> None:
+    write(json_text({"library": str(library), **about, "kernels": _table(archive).fields()}))
 
 
 @kernels.command()

@@ -9,6 +9,7 @@ from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from caesura.commands.options import Csv, Json, check_form
+from caesura.sweep.front import pareto_front
 from caesura.sweep.spec import Point, load_sweep
 from caesura.views import Column, ColumnTable, json_text, line, percent, say, shown, tell, write
 from compiler import cpus
@@ -16,7 +17,7 @@ from sim import visible
 
 _PERCENT = {"utilisation", "sla_violation_rate"}
 #: On a terminal: few columns, so that they have room.
-_SHOWN = {"cycles", "utilisation", "antt", "stp", "fairness", "sla_violation_rate", "preemptions"}
+_SHOWN = {"cycles", "utilisation", "antt", "stp", "fairness", "sla_violation_rate", "preemptions", "area", "front"}
 _NAMES = {"model", "scenario", "policy", "placement"}
 
 
@@ -65,18 +66,28 @@ def sweep(
 
 
 def sweep_table(title: str, points: Sequence[Point], figures: Sequence[Mapping[str, Any]]) -> ColumnTable:
-    """Return a table with a row for each point: labels, figures, and ``error``, which is empty where all went well."""
+    """Return a table with a row for each point: labels, figures, whether it is on the Pareto front, and ``error``,
+    which is empty where all went well."""
     labels = label_names(points)
     columns = list(dict.fromkeys(name for one in figures for name in one if name != "error"))
     rows = [
         {
             **{name: point.labels.get(name) for name in labels},
             **{name: one.get(name) for name in columns},
+            **({"front": best} if columns else {}),
             "error": one.get("error", ""),
         }
-        for point, one in zip(points, figures, strict=True)
+        for point, one, best in zip(points, figures, _front(points, figures), strict=True)
     ]
-    return ColumnTable(title, [_column(name) for name in dict.fromkeys((*labels, *columns, "error"))], rows)
+    return ColumnTable(
+        title,
+        [_column(name) for name in dict.fromkeys((*labels, *columns, *(["front"] if columns else []), "error"))],
+        rows,
+    )
+
+
+def _front(points: Sequence[Point], figures: Sequence[Mapping[str, Any]]) -> list[bool]:
+    return pareto_front([{**one, **point.labels} for point, one in zip(points, figures, strict=True)])
 
 
 def label_names(points: Sequence[Point]) -> list[str]:
@@ -100,6 +111,8 @@ def to_terminal(table: ColumnTable, points: Sequence[Point]) -> Group:
 
 def _column(name: str) -> Column:
     title = visible(name).replace("_", "\n")
+    if name == "front":
+        return Column(name, title, text=lambda best: "*" if best else "")
     return Column(name, title, number=name not in _NAMES, cut=True, text=percent if name in _PERCENT else shown)
 
 

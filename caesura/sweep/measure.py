@@ -7,6 +7,7 @@ from typing import Any
 from caesura import api
 from caesura.samples import random_samples
 from caesura.scenario.runner import run_scenario
+from caesura.sweep.front import area
 from caesura.sweep.spec import Point
 from compiler import CompileError, OpenDimension, UnsupportedModel
 
@@ -56,6 +57,8 @@ def _model(point: Point, content: bytes) -> dict[str, Any]:
         "lv2_used_bytes": image.meta.lv2_bytes,
         "onchip_bytes": point.params.onchip_bytes,
         "macs_per_cycle": point.params.macs,
+        "dram_bytes_per_cycle": point.params.dram_bytes_per_cycle,
+        "area": area(point.params.onchip_bytes, point.params.macs),
     }
 
 

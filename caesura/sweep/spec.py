@@ -1,7 +1,7 @@
 """Reads sweep files: what varies, and what is run. They are TOML, validated.
 
-A file names ``models`` (ONNX files) or ``scenarios`` with ``policies``. In ``machine`` and ``options`` a list stands
-for values that vary; all combinations are run, the last key fastest.
+A file names ``models`` (ONNX files), ``workloads`` (of ``benchmarks``), or ``scenarios`` with ``policies``. In
+``machine`` and ``options`` a list stands for values that vary; all combinations are run, the last key fastest.
 """
 
 import itertools
@@ -15,6 +15,7 @@ import pydantic
 from pydantic import Field
 
 from caesura.api import UsageError
+from caesura.bench import benchmarks
 from caesura.machines import machine
 from hw.contract.params import ParamError, SocParams
 from sim import BACKENDS
@@ -38,6 +39,7 @@ class Sweep(pydantic.BaseModel):
     backend: str = "model"  #: one of ``sim.backends.BACKENDS``; for scenarios also ``synthetic``
     machine: dict[str, Values] = {"preset": "tiny"}  #: ``preset`` and parameters of the hardware
     models: list[Path] = []
+    workloads: list[str] = []  #: names of models that are generated, as in scenarios
     options: dict[str, Values] = {}  #: of the compiler: fields of ``compiler.plan.options.Options``
     fallback: bool = False  #: of models: run on the CPU what the accelerator cannot
     scenarios: list[Path] = []
@@ -46,13 +48,13 @@ class Sweep(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="after")
     def _runs_something(self) -> "Sweep":
-        if bool(self.models) == bool(self.scenarios):
-            raise ValueError("must have either models or scenarios")
+        if bool(self.models or self.workloads) == bool(self.scenarios):
+            raise ValueError("must have either models or scenarios; workloads are models, too")
         if self.scenarios and self.options:
             raise ValueError("has scenarios and options; options are those of models, so remove them")
         if self.scenarios and self.fallback:
             raise ValueError("has scenarios and fallback; it stands in the scenarios' own files, [models.NAME]")
-        known = BACKENDS if self.models else ("synthetic", *BACKENDS)
+        known = BACKENDS if not self.scenarios else ("synthetic", *BACKENDS)
         if self.backend not in known:
             raise ValueError(f"backend is {self.backend!r}; use {', '.join(known)}")
         return self
@@ -97,33 +99,33 @@ def load_sweep(path: Path) -> tuple[Sweep, list[Point]]:
 
 
 def _points(path: Path, sweep: Sweep) -> list[Point]:
-    runs = len(sweep.models) * _count(sweep.options) or len(sweep.scenarios) * len(sweep.policies) * len(
-        sweep.placements
-    )
+    models = len(sweep.models) + len(sweep.workloads)
+    runs = models * _count(sweep.options) or len(sweep.scenarios) * len(sweep.policies) * len(sweep.placements)
     if (count := _count(sweep.machine) * runs) > _MOST_POINTS:  # before any is made
         raise SweepError(f"{path}: {count:,} points, {_MOST_POINTS:,} at most; vary fewer values")
+    files = _model_files(path, sweep)
     machines, options = list(_combinations(sweep.machine)), list(_combinations(sweep.options))
     varied = {key for table in (sweep.machine, sweep.options) for key, value in table.items() if _varies(value)}
     made: list[Point] = []
     for fields in machines:
         params = _machine(path, fields, sweep)
         shown = {key: value for key, value in fields.items() if key in varied}
-        for run, labels in _runs(path.parent, sweep, options, varied):
+        for run, labels in _runs(path.parent, sweep, files, options, varied):
             made.append(Point(len(made), sweep.backend, params, {**shown, **labels}, **run))
     return made
 
 
 def _runs(
-    folder: Path, sweep: Sweep, options: list[dict[str, Value]], varied: set[str]
+    folder: Path, sweep: Sweep, files: list[tuple[str, Path]], options: list[dict[str, Value]], varied: set[str]
 ) -> list[tuple[dict[str, Any], dict[str, Value]]]:
     """Return what is run on each machine: fields of a point, and labels."""
-    if sweep.models:
+    if not sweep.scenarios:
         return [
             (
-                {"model": folder / model, "options": tuple(chosen.items()), "fallback": sweep.fallback},
-                {"model": model.stem, **{key: value for key, value in chosen.items() if key in varied}},
+                {"model": model, "options": tuple(chosen.items()), "fallback": sweep.fallback},
+                {"model": name, **{key: value for key, value in chosen.items() if key in varied}},
             )
-            for model, chosen in itertools.product(sweep.models, options)
+            for (name, model), chosen in itertools.product(files, options)
         ]
     return [
         (
@@ -136,6 +138,18 @@ def _runs(
         )
         for scenario, policy, placement in itertools.product(sweep.scenarios, sweep.policies, sweep.placements)
     ]
+
+
+def _model_files(path: Path, sweep: Sweep) -> list[tuple[str, Path]]:
+    """Return models by what the table calls them; those of workloads are generated."""
+    found = [(model.stem, path.parent / model) for model in sweep.models]
+    for name in sweep.workloads:
+        workloads = benchmarks("workloads", f"{path}: workload {name!r}")
+        try:
+            found.append((name, workloads.workload(name)))
+        except workloads.UnknownWorkload as error:
+            raise SweepError(f"{path}: workloads: {error}") from None
+    return found
 
 
 def _count(table: dict[str, Any]) -> int:

@@ -1,5 +1,6 @@
 from .bench import bench_table as bench_table
 from .contents import (
+    code_fields as code_fields,
     graph_fields as graph_fields,
     image_fields as image_fields,
     listing as listing,

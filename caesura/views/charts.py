@@ -32,6 +32,7 @@ _LINE = 22  #: height of a layer or a figure, pixels
 _TRACK = 26  #: height of a track, pixels
 _MOST = 20_000  #: bars that are drawn: more neither fit in 5 MB nor can be told apart
 _NAME = 44  #: characters of a layer's name, at most
+_LEGEND_COLUMNS = 3  #: of a legend below or above a plot: as many as 400 pixels have room for
 _LEGEND = 12  #: kinds that a legend names
 _COLOURS = Category20[20]
 
@@ -49,8 +50,9 @@ def layer_cycles(profile: Profile) -> figure:
     data["cycles"] = [layer.cycles for layer in profile.layers]
     data |= {part: [layer.parts[part] for layer in profile.layers] for part in PARTS}
     used = [part for part in PARTS if any(data[part])]
+    lines = len(names) + len(used) // _LEGEND_COLUMNS
     plot = figure(
-        y_range=FactorRange(factors=names[::-1]), x_range=DataRange1d(start=0), height=110 + _LINE * len(names),
+        y_range=FactorRange(factors=names[::-1]), x_range=DataRange1d(start=0), height=150 + _LINE * lines,
         sizing_mode="stretch_width", x_axis_label="cycles, means over the engines",
         tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
     )  # fmt: skip
@@ -64,8 +66,8 @@ def layer_cycles(profile: Profile) -> figure:
                          legend_label="roofline")  # fmt: skip
     plot.add_tools(HoverTool(renderers=[marks], tooltips=[("roofline", "@bound{0,0}"), ("limited by", "@limit")]))
     plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
-    plot.legend.label_text_font_size, plot.legend.spacing = "11px", -4
-    plot.add_layout(plot.legend[0], "right")
+    plot.legend.label_text_font_size, plot.legend.ncols = "11px", _LEGEND_COLUMNS
+    plot.add_layout(plot.legend[0], "below")
     return plot
 
 
@@ -145,9 +147,10 @@ def timeline(spans: Sequence[Span], unit: str = "cycles") -> figure:
             "length": [span.end - span.start for span in drawn],
         }
     )
+    lines = len(names) + min(len(kinds), _LEGEND) // _LEGEND_COLUMNS
     plot = figure(
         y_range=FactorRange(factors=names[::-1]), x_range=Range1d(start=begin, end=end, bounds=(begin, end)),
-        height=120 + _TRACK * len(names), sizing_mode="stretch_width", x_axis_label=label(unit),
+        height=120 + _TRACK * lines, sizing_mode="stretch_width", x_axis_label=label(unit),
         tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
         active_scroll="xwheel_zoom", active_drag="xbox_zoom",
     )  # fmt: skip
@@ -158,7 +161,7 @@ def timeline(spans: Sequence[Span], unit: str = "cycles") -> figure:
     if len(kinds) <= _LEGEND:
         first = [next(i for i, span in enumerate(drawn) if (span.kind or span.name) == kind) for kind in kinds]
         entries = [LegendItem(label=kind, renderers=[bars], index=i) for kind, i in zip(kinds, first, strict=True)]
-        plot.add_layout(Legend(items=entries, orientation="horizontal"), "above")
+        plot.add_layout(Legend(items=entries, ncols=_LEGEND_COLUMNS), "above")
     told = [
         ("", "@name"),
         ("of", "@kind"),

@@ -155,17 +155,24 @@ def _macs(graph: Graph, op: Operation) -> int:
 def listing(image: Image) -> str:
     """Return the assembler text of an image's code, with a comment where a job enters. ``assembly.assemble`` reads
     it."""
+    lines = []
+    for row in code_fields(image)["code"]:
+        lines += [f"# {entry}" for entry in row["enters"]]
+        lines.append(row["text"])
+    return "\n".join(lines)
+
+
+def code_fields(image: Image) -> dict[str, Any]:
+    """Return the code of an image for JSON: for each instruction its PC, its assembler text, and what enters there."""
     entries: dict[int, list[str]] = {}
     for i, job in enumerate(image.meta.jobs):
         layer = image.meta.layers[job.layer].name
-        entries.setdefault(job.body_pc, []).append(f"# job {i}, layer {layer!r}: body, engine {job.engine}")
+        entries.setdefault(job.body_pc, []).append(f"job {i}, layer {layer!r}: body, engine {job.engine}")
         if job.prologue_pc is not None:
-            entries.setdefault(job.prologue_pc, []).append(f"# job {i}, layer {layer!r}: prologue")
-    lines = []
-    for pc, instruction in enumerate(disassemble(image.code).splitlines()):
-        lines += entries.get(pc, [])
-        lines.append(instruction)
-    return "\n".join(lines)
+            entries.setdefault(job.prologue_pc, []).append(f"job {i}, layer {layer!r}: prologue")
+    code = disassemble(image.code).splitlines()
+    rows = [{"pc": pc, "text": text, "enters": entries.get(pc, [])} for pc, text in enumerate(code)]
+    return {"model": image.meta.model, "code": rows}
 
 
 def params_fields(params: SocParams) -> dict[str, Any]:

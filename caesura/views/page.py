@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bokeh.embed import file_html
 from bokeh.layouts import column
+from bokeh.models import InlineStyleSheet
 from bokeh.models.text import PlainText
 from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Div
@@ -18,12 +19,28 @@ from bokeh.resources import INLINE
 from caesura.views.tables import ColumnTable, escaped
 from sim import visible
 
+#: Colours of a page: of text, of paper, and of lines; plots and widgets stay on light paper.
+LIGHT = {"ink": "#1f2328", "paper": "#ffffff", "line": "#d0d7de"}
+DARK = {"ink": "#e6edf3", "paper": "#15191f", "line": "#3d444d"}
+
+_COLOURS = ";".join(f"--{name}:{value}" for name, value in LIGHT.items())
+_DARK_COLOURS = ";".join(f"--{name}:{value}" for name, value in DARK.items())
+#: Of the page: the size of the screen is the width, whatever that is, and colours are those of the reader's system.
+_HEAD = (
+    '{% block postamble %}<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"><style>:root{' + _COLOURS + "}"
+    "@media (prefers-color-scheme:dark){:root{" + _DARK_COLOURS + "}}@media print{:root{" + _COLOURS + "}}"
+    "body{background:var(--paper);color:var(--ink);padding:12px}</style>{% endblock %}"
+)
 _STYLE = (
-    "<style>.caesura{font:15px/1.5 system-ui,sans-serif;max-width:75em}.caesura table{border-collapse:collapse;"
-    "font-size:14px}.caesura td,.caesura th{padding:.15em .7em;border-bottom:1px solid #ddd;text-align:right}"
-    ".caesura td:first-child,.caesura th:first-child{text-align:left}.caesura th{border-bottom:2px solid #888}"
+    "<style>.caesura{font:15px/1.5 system-ui,sans-serif;max-width:75em;overflow-x:auto;color:var(--ink)}"
+    ".caesura table{border-collapse:collapse;font-size:14px}"
+    ".caesura td,.caesura th{padding:.15em .7em;border-bottom:1px solid var(--line);text-align:right}"
+    ".caesura td:first-child,.caesura th:first-child{text-align:left}.caesura th{border-bottom-width:2px}"
     ".caesura h1{font-size:22px}.caesura h2{font-size:18px;margin:.8em 0 .2em}</style>"
 )
+#: Of plots and widgets, which Bokeh draws in dark colours on what is behind them.
+_CARD = f":host{{background:{LIGHT['paper']};color:{LIGHT['ink']};color-scheme:light}}"
 
 
 def heading(text: str, level: int = 2) -> Div:
@@ -49,7 +66,10 @@ def label(text: str) -> PlainText:
 def write_page(path: Path, title: str, parts: Sequence[UIElement]) -> None:
     """Write the page; raises OSError."""
     whole = column(*parts, sizing_mode="stretch_width")
-    path.write_text(file_html(whole, INLINE, visible(title)), encoding="utf-8")
+    for part in parts:
+        if not isinstance(part, Div):
+            part.stylesheets = [*part.stylesheets, InlineStyleSheet(css=_CARD)]
+    path.write_text(file_html(whole, INLINE, visible(title), template=_HEAD), encoding="utf-8")
 
 
 def _html(text: str) -> Div:

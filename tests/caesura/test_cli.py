@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+import typer.main
 
 import caesura
 from caesura import api, cli
@@ -143,12 +144,32 @@ def test_export_writes_the_flat_form(caesura_command, image_file, tmp_path):
     code, out, _ = caesura_command("export", image_file, "-o", target)
     assert code == 0 and "bytes in flat form" in out
     assert target.read_bytes() == flat(Image.load(image_file))
+    code, out, _ = caesura_command("export", image_file, "-o", target, "--json")
+    assert json.loads(out) == {"path": str(target), "bytes": target.stat().st_size}
 
 
 def test_disasm_can_be_assembled(caesura_command, image_file):
     code, out, _ = caesura_command("disasm", image_file)
     assert code == 0 and "# job 0, layer 'first': body, engine 0" in out
     assert b"".join(insn.encode() for insn in assemble(out)) == copy_image(TINY).code
+    found = json.loads(caesura_command("disasm", image_file, "--json")[1])
+    assert found["model"] == "copy" and found["code"][0]["enters"] == ["job 0, layer 'first': body, engine 0"]
+    assert [row["pc"] for row in found["code"]] == list(range(len(found["code"])))
+    text = "\n".join(row["text"] for row in found["code"])
+    assert b"".join(insn.encode() for insn in assemble(text)) == copy_image(TINY).code
+
+
+def test_every_command_tells_what_it_found_as_json():
+    """All but examples, whose options are their own; their scenario takes the option of ``caesura scenario``."""
+
+    def without(group, path=()):
+        for name, command in group.commands.items():
+            if hasattr(command, "commands"):
+                yield from without(command, (*path, name))
+            elif not any("--json" in parameter.opts for parameter in command.params):
+                yield " ".join((*path, name))
+
+    assert list(without(typer.main.get_command(cli.app))) == ["demo"]
 
 
 def test_help_names_every_command(caesura_command):

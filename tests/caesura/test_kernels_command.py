@@ -50,6 +50,8 @@ def test_a_library_is_built_listed_matched_and_run(command, model, samples, tmp_
     assert code == 0 and "3 kernels of 'net' for 'tiny'" in out
     code, out, _ = command("kernels", "list", library, "--json")
     listed = json.loads(out)["kernels"]
+    code, out, _ = command("kernels", "build", model, "--lengths", "4:24", "--exact", "9,20", "-o", library, "--json")
+    assert json.loads(out) == {"library": str(library), "model": "net", "preset": "tiny", "kernels": listed}
     assert [(row["covers"], row["form"], row["lengths"]) for row in listed] == [
         ("4..24", "range", 21), ("9", "exact", 1), ("20", "exact", 1),
     ]  # fmt: skip

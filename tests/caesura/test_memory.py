@@ -2,30 +2,12 @@
 
 import json
 
-import pytest
-
-from caesura import cli
 from examples.digits import MODEL
+from tests.system.command import caesura_command
 
 
-@pytest.fixture
-def memory(monkeypatch, capsys):
-    """Runs the command; returns exit code, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["caesura", "memory", str(MODEL), *arguments])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        return code, *capsys.readouterr()
-
-    return run
-
-
-def test_orders_and_curve_as_json(memory):
-    code, out, _ = memory("--sizes", "8KiB,16KiB", "--json")
+def test_orders_and_curve_as_json():
+    code, out, _ = caesura_command("memory", MODEL, "--sizes", "8KiB,16KiB", "--json")
     found = json.loads(out)
     assert not code and found["proved"] and found["bound"] == 896
     assert [one["name"] for one in found["orders"]] == ["model", "reverse post-order", "greedy", "least"]
@@ -33,14 +15,14 @@ def test_orders_and_curve_as_json(memory):
     assert (small["lv2"], small["moved"]) == (8192, None) and large["moved"] > 0 and large["cycles"] > 0
 
 
-def test_people_see_who_makes_the_peak(memory):
-    code, out, error = memory()
+def test_people_see_who_makes_the_peak():
+    code, out, error = caesura_command("memory", MODEL)
     assert not code and "no order has fewer than 896 bytes alive at a time" in out + error
     assert "alive at conv2" in out + error
 
 
-def test_a_size_that_is_none_is_refused(memory):
-    code, _, error = memory("--sizes", "8KiB,many")
+def test_a_size_that_is_none_is_refused():
+    code, _, error = caesura_command("memory", MODEL, "--sizes", "8KiB,many")
     assert code == 2 and "many" in error
 
 

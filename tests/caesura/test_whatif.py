@@ -5,30 +5,16 @@ import subprocess
 
 import pytest
 
-from caesura import UsageError, cli, whatif
+from caesura import UsageError, whatif
+from caesura.result_diff import result_diff
 from examples.digits import MODEL
+from tests.system.command import caesura_command
 
 OPTIONS = ["--backend", "model"]
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Runs the command; returns exit code, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["caesura", "whatif", str(MODEL), *arguments])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        return code, *capsys.readouterr()
-
-    return run
-
-
-def test_a_parameter_that_costs_cycles(command):
-    code, out, _ = command("--set", "lv2_bytes=16KiB", *OPTIONS, "--json")
+def test_a_parameter_that_costs_cycles():
+    code, out, _ = caesura_command("whatif", MODEL, "--set", "lv2_bytes=16KiB", *OPTIONS, "--json")
     found = json.loads(out)
     (cycles,) = [one for one in found["totals"] if one["name"] == "cycles"]
     assert not code and found["equal"] and cycles["after"] > cycles["before"]
@@ -54,6 +40,44 @@ def test_sources_of_a_commit_and_this_tree(monkeypatch):
     found = whatif.by_sources(MODEL, OPTIONS, (), "HEAD")
     assert found.titles[1].endswith(" of this tree") and " of commit " in found.titles[0]
     assert len(seen) == 1 and not seen[0].exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--check"], ["--backend", "model"], ["--backend=pysim"]])
+def test_both_sides_run_on_the_rtl_unless_another_backend_is_named(monkeypatch, options):
+    """A run that may choose takes the fast model while the RTL is not built, as after each change of it."""
+    seen = []
+
+    def both(*sides):
+        seen.extend(arguments for _, arguments, _ in sides)
+        result = {"model": "m", "layers": [], "cycles": 1}
+        return result, result
+
+    monkeypatch.setattr(whatif, "_both", both)
+    whatif.by_parameters(MODEL, options, ["pes=4"])
+    chosen = [one for arguments in seen for one in arguments if one.startswith(("--backend", "native"))]
+    assert chosen == 2 * ([one for one in options if one.startswith("--backend")] or ["--backend", "native"])
+    assert [arguments[-2:] == ["--set", "pes=4"] for arguments in seen] == [False, True]
+
+
+@pytest.mark.parametrize("told", ["", "5,808 cycles", "[]", '{"bench": "memory", "rows": []}'])
+def test_a_commit_that_tells_no_run_is_named(monkeypatch, tmp_path, told):
+    """Such as one from before ``run --json``, or with other figures in it."""
+    package = tmp_path / "caesura"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(f"print({told!r})\n")
+    with pytest.raises(UsageError, match=r"tells nothing that can be compared; .*--against"):
+        whatif._result(whatif._started(whatif.Side(tmp_path, [], "")), "digits of commit 1234abc")
+
+
+def test_layers_without_nodes_are_compared_by_name_and_it_is_said():
+    """As in results of commits from before layers named their nodes."""
+    old = {"model": "m", "cycles": 5, "layers": [{"name": "conv", "cycles": 5}]}
+    new = {"model": "m", "cycles": 3, "layers": [{"name": "conv", "cycles": 3, "nodes": ["a"]}]}
+    found = result_diff(old, new)
+    assert [(part.name, part.difference) for part in found.parts] == [("conv", -2)]
+    assert found.note.endswith("no ONNX nodes are told, so layers of one name are compared")
+    assert result_diff(new, new).note == "" == result_diff({**old, "layers": []}, new).note
 
 
 def test_what_cannot_be_is_refused(monkeypatch, tmp_path):

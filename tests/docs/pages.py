@@ -15,6 +15,7 @@ _PATH = re.compile(rf"(?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]")
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _NAME = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+(?=(?:\(.*\))?$)")
 _BLOCK = re.compile(r"^```.*?^```$|(?:^ {4}.*\n)+", re.MULTILINE | re.DOTALL)
+_WRITTEN = re.compile(r"^```\w+\n# (\S+\.\w+)$", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*from ([\w.]+) import ([\w, ]+)", re.MULTILINE)
 _RUN = re.compile(r"python -m ([\w.]+)")
 
@@ -40,7 +41,12 @@ def paths(page: str) -> set[str]:
     """Files and folders of the project that a page names, in code style or in a block of code or output."""
     quoted = {one for one in _QUOTED.findall(text_of(page)) if _PATH.fullmatch(one)}
     blocks = (re.findall(rf"(?<![\w/.-]){_PATH.pattern}", block) for block in _blocks(page))
-    return quoted.union(*blocks)
+    return quoted.union(*blocks) - written(page)
+
+
+def written(page: str) -> set[str]:
+    """Files that a page has its reader write: the first line of a block of code names them."""
+    return set(_WRITTEN.findall((ROOT / page).read_text()))
 
 
 def names(page: str) -> set[str]:

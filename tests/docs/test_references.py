@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from tests.docs.pages import FOLDERS, PAST, ROOT, anchors, links, names, pages, paths
+from tests.docs.pages import FOLDERS, PAST, ROOT, anchors, links, names, pages, paths, written
 
 PRESENT = [page for page in pages() if not page.startswith(PAST)]
 
@@ -55,6 +55,11 @@ def test_names_that_a_page_gives_exist(page):
 )  # fmt: skip
 def test_names_that_are_gone_are_seen(name, there):
     assert leads_somewhere(name) is there
+
+
+def test_files_that_a_reader_writes_are_known():
+    assert written("docs/tutorial.md") == {"mine.toml", "tests/hw/control/test_done_register.py"}
+    assert "hw/control/unit_queue.py" in paths("docs/tutorial.md")
 
 
 def test_references_are_seen():

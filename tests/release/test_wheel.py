@@ -97,6 +97,16 @@ def test_a_command_that_needs_a_checkout_says_so(python, tmp_path):
     assert (done.returncode, "needs a checkout of Caesura" in done.stderr) == (2, True)
 
 
+def test_whatif_compares_machines_anywhere_and_sources_in_a_checkout(python, tmp_path):
+    model = run(python, "-c", "from caesura._source.examples.digits import MODEL; print(MODEL)", folder=tmp_path)
+    whatif = [python, "-m", "caesura", "whatif", model.stdout.strip()]
+    done = run(*whatif, "--set", "lv2_bytes=64KiB", "--backend", "model", folder=tmp_path)
+    assert done.returncode == 0 and "outputs: equal" in done.stdout, done.stderr
+    for more in ([], ["--against", "HEAD"]):
+        done = run(*whatif, *more, folder=tmp_path)
+        assert done.returncode == 2 and "in a checkout of Caesura only: say --set" in done.stderr, done.stderr
+
+
 def test_no_other_package_is_importable(python, tmp_path):
     code = "import caesura, importlib.util as u; print(caesura.__version__, [n for n in {!r} if u.find_spec(n)])"
     done = run(python, "-c", code.format(("hw", "sim", "sw", "compiler", "benchmarks", "examples")), folder=tmp_path)

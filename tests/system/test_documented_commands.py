@@ -16,6 +16,8 @@ from tests.docs.pages import PAST, pages
 from tests.support.documented import ROOT, check_documented
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Pages whose blocks build on each other, and who runs them.
+WHOLE = {"docs/tutorial.md": "tests/system/test_tutorial.py"}
 WIDTH = "120"  #: columns of the terminal
 #: How blocks begin that show output and no command, and who runs them, or what they are.
 ELSEWHERE = {
@@ -60,6 +62,7 @@ PAGES = [page for page in pages() if not page.startswith(PAST)]
 BLOCKS = [
     pytest.param(block, id=f"{page}:{number}")
     for page in PAGES
+    if page not in WHOLE
     for number, block in enumerate(blocks(page))
     if block.startswith("$ ") and not is_elsewhere(block)
 ]
@@ -69,6 +72,7 @@ NAMED = re.compile(r'"([\w./]+\.(?:onnx|cimg|toml|npz|ckl))"')  #: files in Pyth
 PROGRAMS = [
     pytest.param(block, id=f"{page}:{number}")
     for page in PAGES
+    if page not in WHOLE
     for number, (language, block) in enumerate(BLOCK.findall((ROOT / page).read_text()))
     if language == "python" and "import" in block and all((ROOT / file).exists() for file in NAMED.findall(block))
 ]
@@ -84,13 +88,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-def ran(line: str, folder: Path) -> str:
-    """What a command prints, which must succeed; ``> FILE`` is honoured."""
+def ran(line: str, folder: Path, root: Path = ROOT) -> str:
+    """What a command prints, which must succeed; ``> FILE`` is honoured. ``root``: the sources it runs on."""
     program, *rest = shlex.split(line)
     target = rest.pop() if ">" in rest else ""
     rest = [word for word in rest if word != ">"]
     prefix = {"caesura": [sys.executable, "-m", "caesura"], "python": [sys.executable]}[program]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": WIDTH}
+    env = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": WIDTH}
     done = subprocess.run([*prefix, *rest], cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{line}\n{done.stderr}{done.stdout}"
     if target:
@@ -121,7 +125,7 @@ def test_a_block_of_output_has_a_command(page):
 def test_what_is_run_elsewhere_is_shown():
     shown = [block for page in PAGES for block in blocks(page)]
     assert [one for one in ELSEWHERE if not any(block.startswith(one) for block in shown)] == []
-    named = [where for where in ELSEWHERE.values() if where.endswith(".py")]
+    named = [where for where in (*ELSEWHERE.values(), *WHOLE.values()) if where.endswith(".py")]
     assert all((ROOT / where).is_file() for where in named)
     assert len(PROGRAMS) >= 4
     assert sum(len(commands(*parameter.values)) for parameter in BLOCKS) >= 14

@@ -17,7 +17,9 @@ from rich.console import Console
 
 from caesura.commands.sweep import sweep_table, to_terminal
 from caesura.sweep import run
+from caesura.sweep.front import pareto_front
 from caesura.sweep.measure import measure
+from caesura.sweep.picture import by_effect, write_picture
 from caesura.sweep.run import Store, dependencies_digest, run_sweep
 from caesura.sweep.spec import SweepError, load_sweep
 from tests.support.networks import DIGITS
@@ -320,6 +322,42 @@ def test_figures_do_not_hide_labels(tmp_path):
     _, points = load_sweep(write(tmp_path, SPEC.replace("lv1_bytes", "lv2_bytes").replace("8KiB", "64KiB")))
     found = sweep_table("", points, [measure(points[0], DIGITS.read_bytes())] * len(points)).fields()
     assert [row["lv2_bytes"] for row in found] == ["64KiB", "16KiB"] * 2 and found[0]["lv2_used_bytes"] > 0
+
+
+def test_workloads_are_models_by_name(tmp_path):
+    text = SPEC.replace(f'models = ["{DIGITS}"]', 'workloads = ["no_such"]')
+    with pytest.raises(SweepError, match=r"sweep.toml: workloads: .*no_such"):
+        load_sweep(write(tmp_path, text))
+    _, points = load_sweep(EXAMPLE.with_name("mobilenet.toml"))
+    assert len(points) == 36 and {point.labels["model"] for point in points} == {"mobilenetv2"}
+    assert points[0].model.is_file() and len({point.params.digest() for point in points}) == 12
+
+
+def test_the_front_has_what_nothing_beats():
+    def row(model, cycles, area, dram=16.0):
+        return {"model": model, "cycles": cycles, "area": area, "dram_bytes_per_cycle": dram}
+
+    rows = [
+        row("a", 10, 5), row("a", 5, 10), row("a", 10, 6), row("a", 10, 6, 8.0), row("a", 10, 5), row("b", 99, 99),
+        {"model": "a", "error": "does not fit"},
+    ]  # fmt: skip
+    assert pareto_front(rows) == [True, True, False, True, True, True, False]
+    served = [{"scenario": "s", "antt": antt, "stp": stp} for antt, stp in ((1.0, 2.0), (1.0, 1.9), (0.9, 1.0))]
+    assert pareto_front(served) == [True, False, True]
+
+
+def test_what_matters_comes_first(tmp_path):
+    rows = [
+        {"pes": pes, "lv2_bytes": size, "model": "m", "cycles": 1000 // pes + (size == "64KiB")}
+        for pes in (2, 4, 8)
+        for size in ("64KiB", "128KiB")
+    ]
+    assert by_effect(rows, ["lv2_bytes", "pes", "model"], "cycles") == ["pes", "lv2_bytes"]
+    for number, one in enumerate(rows):
+        one |= {"area": number, "front": number % 2 == 0, "error": ""}
+    write_picture(tmp_path / "p.html", "t", rows, ["pes", "lv2_bytes", "model"])
+    drawn = (tmp_path / "p.html").read_text()
+    assert "Pareto front" in drawn and "pes 4, lv2 bytes 64KiB" in drawn
 
 
 def test_the_example_has_24_machines():

@@ -1,9 +1,11 @@
 """Pages load nothing from elsewhere, show what they should, and survive hostile names; in a browser, too, if there is
 one."""
 
+import html
 import itertools
 import json
 import random
+import re
 import shutil
 import subprocess
 
@@ -13,8 +15,9 @@ from PIL import Image as Picture
 import caesura
 from caesura import cli
 from caesura.samples import random_samples
+from caesura.sweep.picture import write_picture
 from caesura.views.charts import lv2_use, thinned, timeline
-from caesura.views.page import heading, table, write_page
+from caesura.views.page import DARK, LIGHT, heading, table, write_page
 from caesura.views.pages import write_bench_page
 from caesura.views.tables import table_of
 from sim.trace import Span
@@ -28,6 +31,7 @@ SCENARIO = 'name = "s"\n[machine.preemption]\ndump = 1\nrestore = 1\ninterval = 
     f'arrivals = {{ kind = "periodic", period = {period}, count = 6 }}\n'
     for name, count, priority, period in (("long", 9, 0, 50), ("urgent", 2, 1, 31))
 )
+LAID_OUT = ("Column", "DataTable", "Div", "Figure", "Row", "Select")
 MOST = 5_000_000  #: bytes of a page
 
 
@@ -102,6 +106,55 @@ def test_lv2_holds_no_more_than_there_is():
     times, held, loaded = lv2_use(stats.jobs)
     assert times == sorted(times) and max(loaded) > 0 and loaded[-1] == 0
     assert all(a >= 0 and b >= 0 and a + b <= image.params.lv2_bytes for a, b in zip(held, loaded, strict=True))
+
+
+def luminance(colour):
+    """As WCAG 2 defines it, of ``#rrggbb``."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
+def test_text_can_be_read(colours):
+    """Contrast of at least 4.5, as WCAG's AA asks."""
+    dark, light = sorted(luminance(colours[name]) for name in ("ink", "paper"))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_a_page_is_as_wide_as_its_screen(tmp_path, capsys):
+    """Nothing has a width of its own, and tables that are wider scroll by themselves; colours are those of the reader's
+    system, and plots, whose text is dark, stay on light paper."""
+    page = opens(run_page(tmp_path, "--units"))
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    assert (
+        f"prefers-color-scheme:dark){{:root{{--ink:{DARK['ink']}" in page and "max-width:75em;overflow-x:auto" in page
+    )
+    parts = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    drawn = [one for one in models(json.loads(html.unescape(parts[1]))) if one["name"] in LAID_OUT]
+    assert {one["name"] for one in drawn} == {"Column", "Div", "Figure"}
+    assert {one["attributes"].get("sizing_mode") for one in drawn} == {"stretch_width"}
+    assert not [one for one in drawn if {"width", "min_width"} & set(one["attributes"])]
+    sheets = [str(one["attributes"].get("stylesheets")) for one in drawn if one["name"] == "Figure"]
+    assert all(f":host{{background:{LIGHT['paper']};color:{LIGHT['ink']}" in sheet for sheet in sheets)
+
+
+def test_a_sweep_is_as_wide_as_its_screen(tmp_path):
+    rows = [{"pes": pes, "area": pes, "cycles": 9 - pes, "front": True, "error": ""} for pes in (1, 2)]
+    write_picture(tmp_path / "p.html", "t", rows, ["pes"])
+    parts = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', opens(tmp_path / "p.html"), re.DOTALL)
+    drawn = [one for one in models(json.loads(html.unescape(parts[1]))) if one["name"] in LAID_OUT]
+    assert {one["name"] for one in drawn} >= {"Select", "Row", "Figure", "DataTable"}
+    assert {one["attributes"].get("sizing_mode") for one in drawn} == {"stretch_width"}
+
+
+def models(value):
+    """All models of Bokeh in the JSON of a page."""
+    if isinstance(value, dict) and value.get("type") == "object" and "attributes" in value:
+        yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        yield from models(one)
 
 
 def browsed(folder, path, *more):
