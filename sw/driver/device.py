@@ -14,9 +14,12 @@ from sw.driver.limits import BODY
 from sw.driver.memory.allocator import Allocator, WindowPool
 from sw.driver.memory.placement import SEGMENT_ALIGN, place, relocate
 from sw.driver.models.engine_choice import check_engines, choose_engines, engines_needed
+from sw.driver.models.linked_model import LinkedModel, program_bytes, refuse_unlinkable
+from sw.driver.models.linked_tables import NOTHING
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.lv2_use import Lv2Use, lv2_use
 from sw.driver.models.model_jobs import ModelJobs
+from sw.driver.models.program_plan import ProgramPlan
 from sw.driver.ownership import Ownership
 from sw.driver.preempt.preemption import Preemption
 from sw.driver.preempt.state_transfer import StateTransfer
@@ -141,12 +144,34 @@ class Device:
                 if data:
                     self.bus.write_mem(base, data, charge=False)
             undo.pop_all()
-            self._loads += 1
-            self._models.append(model)
-            self.ownership.models += 1
-            if tenant is not None:
-                self.ownership.has_tenants()
+            self._enter(model)
             return model
+
+    def link(self, kernels: Sequence[LoadedModel], plan: ProgramPlan) -> LinkedModel:
+        """Return a program of loaded models, which run one behind the other as one model, where ``plan`` has each find
+        what those before it wrote. Nothing is copied, and they may run alone as well. Raises :class:`DriverError` for
+        one that cannot be linked, and as :meth:`load` where something does not fit."""
+        with self.ownership.one_thread(), ExitStack() as undo:
+            self.ownership.refuse_superseded()
+            for kernel in kernels:
+                self.refuse_unloaded(kernel)
+            refuse_unlinkable(kernels)
+            block = self.dram.allocate(program_bytes(kernels, plan), SEGMENT_ALIGN, f"program {plan.name!r}")
+            undo.callback(self.dram.free, block)
+            self.scrubber.clear_dram([block], kernels[0].tenant)
+            model = LinkedModel(self.bus, kernels, plan, block, self._loads, self.events.lease)
+            undo.callback(self.events.release, model.events)
+            self.bus.write_mem(block, NOTHING, charge=False)
+            undo.pop_all()
+            self._enter(model)
+            return model
+
+    def _enter(self, model: LoadedModel) -> None:
+        self._loads += 1
+        self._models.append(model)
+        self.ownership.models += 1
+        if model.tenant is not None:
+            self.ownership.has_tenants()
 
     def _shared_weights(self, image: Image, like: Sequence[LoadedModel]) -> int | None:
         """Return where a model of ``like`` has the weights of ``image``, or None if none has."""
@@ -177,6 +202,8 @@ class Device:
                     f"model {model.name!r} cannot be unloaded under {', '.join(model.users)}: wait until they have "
                     "ended, or cancel them"
                 )
+            if programs := [other.name for other in self._models if model in other.kernels]:
+                raise DriverError(f"model {model.name!r} is part of program {programs[0]!r}: unload that first")
             self._models.remove(model)
             self.ownership.models -= 1
             model.loaded = False
