@@ -31,6 +31,11 @@ class LoadedKernels:
     def __len__(self) -> int:
         return len(self._models)
 
+    @property
+    def programs(self) -> list[Model]:
+        """Return the programs of several kernels that are loaded."""
+        return list(self._programs.values())
+
     def model(self, kernel: Kernel, length: int) -> Model:
         """Return the loaded model of a kernel for ``length``. Raises what ``Device.load`` does."""
         wanted = _loaded(kernel, length)
@@ -58,12 +63,13 @@ class LoadedKernels:
     def program(self, parts: Sequence[Loaded], plan: ProgramPlan) -> Model:
         """Return the loaded model that runs these kernels one behind the other, as ``plan`` says. Raises as
         :meth:`model` does where not all have room at once."""
-        wanted = (plan, *parts)
+        loaded = [_loaded(*part) for part in parts]
+        wanted = (plan, *loaded)
         program = self._programs.pop(wanted, None)
         if program is None:
             while len(self._programs) >= self._most and self._unload_program():
                 pass
-            kept, self._kept = self._kept, self._kept | {_loaded(*part) for part in parts}
+            kept, self._kept = self._kept, self._kept | {*loaded}
             try:
                 kernels = [self.model(*part) for part in parts]
                 program = self._with_room(lambda: self._device.link(kernels, plan))
