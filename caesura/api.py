@@ -17,7 +17,7 @@ from hw.contract.bus import Bus, Progress
 from hw.contract.params import SocParams, preset
 from hw.image import Image
 from sim import BACKENDS, DEFAULT_BACKEND
-from sw.driver import BODY, Device as Driver, LoadedModel, ProgramPlan
+from sw.driver import BODY, Device as Driver, LoadedModel
 from sw.runtime import (
     Conversation,
     ConversationBatch,
@@ -243,11 +243,6 @@ class Device:
             if not measured(image):
                 self._durations.teach(past_of(self.driver, tenant), tenant)
         return model
-
-    def link(self, kernels: Sequence["Model"], plan: ProgramPlan) -> "Model":
-        """Return loaded models as one, which runs them one behind the other; each finds what those before it wrote
-        where ``plan`` says. Raises ``DriverError``."""
-        return Model(self.driver, self.driver.link([each.loaded for each in kernels], plan))
 
     def queue_times(self) -> list[float]:
         """Return the expected queue time of each engine in cycles: the reference durations of all jobs of models that

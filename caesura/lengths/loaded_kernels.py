@@ -72,7 +72,8 @@ class LoadedKernels:
             kept, self._kept = self._kept, self._kept | {*loaded}
             try:
                 kernels = [self.model(*part) for part in parts]
-                program = self._with_room(lambda: self._device.link(kernels, plan))
+                driver, linked = self._device.driver, [each.loaded for each in kernels]
+                program = self._with_room(lambda: Model(driver, driver.link(linked, plan)))
             finally:
                 self._kept = kept
         self._programs[wanted] = program

@@ -10,6 +10,7 @@ from hw.contract.isa import SEGMENTS, Segment
 from hw.image import PortInfo, TensorInfo, WindowWeights
 from sw.driver.errors import DriverError
 from sw.driver.limits import copy_limit
+from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.placement import SEGMENT_ALIGN, ImagePlacement
 from sw.driver.memory.ranges import Range, normalise, overlap
 from sw.driver.models.linked_tables import NOTHING, PlacedKernel, join_tables
@@ -124,9 +125,21 @@ class LinkedModel(LoadedModel):
         return replace(work, segments=((code[0], limit), *others))
 
 
-def program_bytes(kernels: Sequence[LoadedModel], plan: ProgramPlan) -> int:
-    """Return the bytes of DRAM that a program has for itself."""
-    return _offsets(kernels, plan)[-1]
+def link(
+    kernels: Sequence[LoadedModel], plan: ProgramPlan, bus: Bus, dram: Allocator,
+    clear: Callable[[Sequence[int], str | None], None], lease: Callable[[int, str], EventLease], number: int,
+) -> LinkedModel:  # fmt: skip
+    """Return the program of ``kernels``, with memory of ``dram`` that was cleared, and events. Raises as
+    ``Device.link``, and nothing is taken then."""
+    refuse_unlinkable(kernels)
+    block = dram.allocate(_offsets(kernels, plan)[-1], SEGMENT_ALIGN, f"program {plan.name!r}")
+    try:
+        clear([block], kernels[0].tenant)
+        bus.write_mem(block, NOTHING, charge=False)
+        return LinkedModel(bus, kernels, plan, block, number, lease)
+    except Exception:
+        dram.free(block)
+        raise
 
 
 def _offsets(kernels: Sequence[LoadedModel], plan: ProgramPlan) -> list[int]:

@@ -297,3 +297,10 @@ class LoadedModel:
         job = self.image.meta.jobs[index]
         waits = tuple(self.events.wait(event, times) for event, times in job.waits)
         return waits, None if job.signal is None else self.events.signalled(job.signal)
+
+
+def weights_of_like(image: Image, like: Sequence[LoadedModel]) -> int | None:
+    """Return where a model of ``like`` has the weights of ``image``, or None if none has."""
+    same = (model for model in like if model.image.weights == image.weights)
+    base, size = next((model.segments[Segment.WEIGHTS] for model in same), (None, 0))
+    return base if size == image.meta.segment_sizes[Segment.WEIGHTS] else None

@@ -162,7 +162,7 @@ def test_without_room_for_all_kernels_each_runs_alone(net, params, monkeypatch):
 
     with caesura.open(params, MODEL) as device:
         with caesura.by_operation(net / "net.onnx", device, kernels=net / "ranges.ckl") as model:
-            monkeypatch.setattr(device, "link", refuse)
+            monkeypatch.setattr(device.driver, "link", refuse)
             check(model, 8)
             told = [each.through_host for each in model.last]
             assert told[0] == "" and all("not all kernels have room" in each for each in told[1:])
