@@ -14,7 +14,7 @@ from functools import cached_property
 import onnx
 from onnx import TensorProto, helper, shape_inference
 
-from compiler.attention_borders import with_borders
+from compiler.attention_edges import with_edges
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend.load import inputs_of
 from compiler.ir import CompileError
@@ -56,8 +56,8 @@ class _Part:
 def operations_of(dimension: DynamicDimension) -> list[ModelOperation]:
     """Return the operations of a model, in an order in which each reads what those before it made. Raises
     :class:`CompileError` where a tensor between them has the dynamic dimension otherwise than as an axis."""
-    bordered = with_borders(dimension.proto, dimension.inputs)
-    return _Cutter(replace(dimension, proto=bordered)).operations()
+    edged = with_edges(dimension.proto, dimension.inputs)
+    return _Cutter(replace(dimension, proto=edged)).operations()
 
 
 class _Cutter:

@@ -14,7 +14,7 @@ from caesura.lengths.input_lengths import checked_inputs
 from caesura.lengths.kernel_source import source_of
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
 from caesura.lengths.operation_demands import OPERATORS, OperationDemands, OperationStep
-from caesura.lengths.operation_stretches import Stretch, stretches_of
+from caesura.lengths.operation_stretches import OperationStretch, stretches_of
 from compiler import CompileError, Options, golden, import_model, reference
 from hw.image import Image, KernelArchive, RangeImage, attributes_of
 from sw.driver import JobResult, LinkedModel, OutOfEvents, OutOfMemory
@@ -56,7 +56,7 @@ class OperationModel:
         self.kernel_library: KernelLibrary[Image | RangeImage] = KernelLibrary()
         self.kernels = LoadedKernels(device, most_loaded, tenant, engines)
         self.served: Counter[str] = Counter()
-        self._plans: dict[tuple, list[Stretch]] = {}  #: by kernels, and by length where these are relocated
+        self._plans: dict[tuple, list[OperationStretch]] = {}  #: by kernels, and by length where these are relocated
         self.last: list[ServedOperation] = []
 
     def add_kernels(self, path: str | PathLike) -> None:
@@ -117,7 +117,7 @@ class OperationModel:
             arrival = 0
         return self._ended(told, values)
 
-    def _stretches(self, length: int) -> Iterator[tuple[Stretch, Model | None]]:
+    def _stretches(self, length: int) -> Iterator[tuple[OperationStretch, Model | None]]:
         """Yield what runs one behind the other for this length, with the loaded model that runs it: None for what the
         CPU computes. Where not all kernels of a program have room, each of its operations runs alone."""
         for stretch in self._planned(length):
@@ -133,7 +133,7 @@ class OperationModel:
                 (kernel,) = one.kernels
                 yield one, None if kernel is None else self.kernels.model(kernel, length)
 
-    def _planned(self, length: int) -> list[Stretch]:
+    def _planned(self, length: int) -> list[OperationStretch]:
         chosen = self.match(length)
         ranges = any(kernel is not None and isinstance(kernel.content, RangeImage) for kernel in chosen.values())
         key = (length if ranges else 0, *chosen.values())
@@ -163,7 +163,7 @@ class OperationModel:
         return {value.name: values[value.name] for value in self.dimension.proto.graph.output}
 
 
-def _given(stretch: Stretch, length: int, values: Arrays) -> Arrays:
+def _given(stretch: OperationStretch, length: int, values: Arrays) -> Arrays:
     """Return what a kernel, or a program, is given by the host."""
     if stretch.plan is None:
         (step,), (kernel,) = stretch.steps, stretch.kernels
@@ -183,7 +183,13 @@ def _fitted(step: OperationStep, kernel: Kernel, given: Arrays, length: int) -> 
 
 
 def _taken(
-    stretch: Stretch, model: Model, outputs: Arrays, length: int, values: Arrays, jobs: Sequence[JobResult], begin: int
+    stretch: OperationStretch,
+    model: Model,
+    outputs: Arrays,
+    length: int,
+    values: Arrays,
+    jobs: Sequence[JobResult],
+    begin: int,
 ) -> list[ServedOperation]:
     """Keep what a kernel, or a program, gave; return how its operations were served."""
     made = [
@@ -206,7 +212,7 @@ def _taken(
     return told
 
 
-def _compute(stretch: Stretch, length: int, values: Arrays) -> ServedOperation:
+def _compute(stretch: OperationStretch, length: int, values: Arrays) -> ServedOperation:
     """Compute an operation on the CPU, and keep what it gives."""
     (step,) = stretch.steps
     outputs = _on_cpu(step, length, {own: values[name] for own, name in step.operation.inputs.items()})

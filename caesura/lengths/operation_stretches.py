@@ -14,7 +14,7 @@ from sw.driver import KernelUse, ProgramPlan, ProgramPlanner
 
 
 @dataclass(frozen=True)
-class Stretch:
+class OperationStretch:
     """Is operations that run one behind the other. ``kernels``: of each, None for one on the CPU, which is alone.
     ``plan``: of the program that they are linked to; None for one alone. ``why``: why the host carries what the first
     reads of the operations before; empty if it reads nothing of them."""
@@ -24,21 +24,22 @@ class Stretch:
     plan: ProgramPlan | None = None
     why: str = ""
 
-    def alone(self, why: str) -> "list[Stretch]":
+    def alone(self, why: str) -> "list[OperationStretch]":
         """Return each of its operations alone, for which there is a reason."""
         parts = list(zip(self.steps, self.kernels, strict=True))
         return [
-            Stretch((step,), (kernel,), None, self.why if not at else why) for at, (step, kernel) in enumerate(parts)
+            OperationStretch((step,), (kernel,), None, self.why if not at else why)
+            for at, (step, kernel) in enumerate(parts)
         ]
 
 
 def stretches_of(
     steps: Sequence[OperationStep], chosen: Mapping[str, Kernel | None], results: Sequence[str],
     image_of: Callable[[Kernel], Image], name: str,
-) -> list[Stretch]:  # fmt: skip
+) -> list[OperationStretch]:  # fmt: skip
     """Return the stretches of an inference in which operations have the kernels that were ``chosen``, as long as can
     be. ``results``: the model's outputs; ``image_of`` gives the image of a kernel; ``name``: the model's."""
-    found: list[Stretch] = []
+    found: list[OperationStretch] = []
     begun: list[OperationStep] = []
     planner, why = ProgramPlanner({}), ""
 
@@ -46,14 +47,14 @@ def stretches_of(
         if begun:
             kernels = tuple(chosen.get(step.operation.name) for step in begun)
             plan = planner.plan(f"{name}, {len(begun)} kernels") if len(begun) > 1 else None
-            found.append(Stretch(tuple(begun), kernels, plan, why))
+            found.append(OperationStretch(tuple(begun), kernels, plan, why))
             begun.clear()
 
     for at, step in enumerate(steps):
         kernel = chosen.get(step.operation.name)
         if kernel is None:
             end()
-            found.append(Stretch((step,), (None,), None, "it is computed by the CPU"))
+            found.append(OperationStretch((step,), (None,), None, "it is computed by the CPU"))
             why = "the operation before is computed by the CPU"
             continue
         use = _use(step, kernel, image_of(kernel))

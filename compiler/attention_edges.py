@@ -13,16 +13,16 @@ from onnx import numpy_helper
 _MOVES = {"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 
 
-def with_borders(proto: onnx.ModelProto, given: Iterable[str]) -> onnx.ModelProto:
+def with_edges(proto: onnx.ModelProto, given: Iterable[str]) -> onnx.ModelProto:
     """Return the model with the 8-bit tensors before and behind its attentions stored token by token. ``given``: its
     inputs."""
     made = onnx.ModelProto()
     made.CopyFrom(proto)
-    _Borders(made.graph, given).move()
+    _AttentionEdges(made.graph, given).move()
     return made
 
 
-class _Borders:
+class _AttentionEdges:
     def __init__(self, graph: onnx.GraphProto, given: Iterable[str]) -> None:
         self.graph = graph
         self.makers = {name: node for node in graph.node for name in node.output}
