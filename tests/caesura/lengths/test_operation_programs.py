@@ -118,7 +118,35 @@ def test_suspended_anywhere_it_goes_on_exactly(net, params, tmp_path):
                 if mine.preempted:
                     resumed = [program.loaded.place_of(job.job) for job in mine.results if job.resumed]
                     places.update(resumed)
-    assert preempted > 30 and places >= {0, 1, 3, 5}
+    assert preempted > 30 and places >= {1, 3, 5}
+
+
+def test_no_engine_begins_a_kernel_before_all_have_ended_the_one_before(net, params):
+    """By the tables: what goes wrong otherwise depends on which engine is late. Neither bodies nor prologues begin."""
+    with caesura.open(params, MODEL) as device:
+        with caesura.by_operation(net / "net.onnx", device, kernels=net / "ranges.ckl") as model:
+            check(model, 20)
+            (program,) = programs(model)
+    loaded, meta = program.loaded, program.image.meta
+    queues = {e: [i for i, job in enumerate(meta.jobs) if job.engine == e] for e in range(params.engines)}
+    turns = 0
+    for number, job in enumerate(meta.jobs):
+        if loaded.place_of(number) is None and job.waits:
+            ((event, count),) = job.waits
+            before = [i for i in range(number) if meta.jobs[i].signal == event]
+            assert len(before) == count == params.engines * (1 + turns // params.engines)
+            for queue in queues.values():  # the signal of each comes behind all that it has to end
+                told = [i for i in before if i in queue]
+                assert len(told) == 1 + turns // params.engines
+            turns += 1
+    assert turns == (0 if params.engines == 1 else 6 * params.engines)
+    for queue in queues.values():
+        for at, number in enumerate(queue):
+            place = loaded.place_of(number)
+            if place and meta.jobs[number].prologue_pc is not None:
+                held = queue[at - meta.jobs[number].window_after]
+                assert meta.jobs[number].window_after and loaded.place_of(held) in (place, place - 1, None)
+                assert all(loaded.place_of(i) in (place, None) for i in queue[queue.index(held) + 1 : at])
 
 
 def test_a_thousand_random_lengths_leave_nothing_behind(net, params):
