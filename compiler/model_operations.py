@@ -8,12 +8,13 @@ is never accelerated. Names within an operation are its own, so equal operations
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import onnx
 from onnx import TensorProto, helper, shape_inference
 
+from compiler.attention_edges import with_edges
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend.load import inputs_of
 from compiler.ir import CompileError
@@ -55,7 +56,8 @@ class _Part:
 def operations_of(dimension: DynamicDimension) -> list[ModelOperation]:
     """Return the operations of a model, in an order in which each reads what those before it made. Raises
     :class:`CompileError` where a tensor between them has the dynamic dimension otherwise than as an axis."""
-    return _Cutter(dimension).operations()
+    edged = with_edges(dimension.proto, dimension.inputs)
+    return _Cutter(replace(dimension, proto=edged)).operations()
 
 
 class _Cutter:
@@ -82,9 +84,9 @@ class _Cutter:
 
     def operations(self) -> list[ModelOperation]:
         parts = self._parts()
-        part_of = {name: part for part in parts for name in part.stored}
         order = sorted(parts, key=lambda part: (part.level, part.operator == ATTENTION))
-        return [self._operation(f"{part.operator}.{number}", part, part_of) for number, part in enumerate(order)]
+        age = {name: (-number, place) for number, part in enumerate(order) for place, name in enumerate(part.stored)}
+        return [self._operation(f"{part.operator}.{number}", part, age) for number, part in enumerate(order)]
 
     # -- which tensors belong together ---------------------------------------------------------------------------
     def _parts(self) -> list[_Part]:
@@ -192,12 +194,14 @@ class _Cutter:
         return list(nodes.values()), list(dict.fromkeys(read))
 
     # -- an operation as a model ----------------------------------------------------------------------------------
-    def _operation(self, name: str, part: _Part, part_of: Mapping[str, _Part]) -> ModelOperation:
+    def _operation(self, name: str, part: _Part, age: Mapping[str, tuple[int, int]]) -> ModelOperation:
+        """Return the model of a part. It reads what was made last first, and what one part made as that made it, so
+        that it can find them where they were stored."""
         made = {*part.stored}
         wanted = {id(node) for each in part.stored for node in self.cones[each][0]}
         nodes = [node for node in self.graph.node if id(node) in wanted]
         read = [each for one in part.stored for each in self.cones[one][1] if each not in made]
-        read = list(dict.fromkeys(read))
+        read = sorted(dict.fromkeys(read), key=lambda each: age.get(each, (1, 0)))
         outside = {each for other in self.stored if other not in made for each in self.cones[other][1]}
         left = [each for each in part.stored if each in outside or each in self.results]
         names = _own_names(read, nodes)

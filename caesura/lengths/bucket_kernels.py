@@ -64,13 +64,20 @@ def is_bucket(kernel: Kernel) -> bool:
     return isinstance(kernel.content, Image) and not kernel.attributes.covered.exact
 
 
+def takes_last_row(operation: ModelOperation, kernel: Kernel) -> bool:
+    """Return whether a kernel of an operation is told the number of the last token."""
+    return is_bucket(kernel) and operation.operator == ATTENTION
+
+
 def padded(operation: ModelOperation, kernel: Kernel, given: Arrays, length: int) -> Arrays:
-    """Return inputs of an operation as a bucket's kernel takes them: zeros behind, and the number of the last token."""
+    """Return inputs of an operation, or some of them, as a bucket's kernel takes them: zeros behind, and the number of
+    the last token."""
     count, made = kernel.attributes.covered.high - length, dict(given)
     for name, axis in operation.dimension.axes:
-        pads = [(0, count if each == axis else 0) for each in range(made[name].ndim)]
-        made[name] = np.pad(made[name], pads)
-    if operation.operator == ATTENTION:
+        if name in made:
+            pads = [(0, count if each == axis else 0) for each in range(made[name].ndim)]
+            made[name] = np.pad(made[name], pads)
+    if takes_last_row(operation, kernel):
         made[LAST_ROW] = np.array([length - 1])
     return made
 

@@ -2,96 +2,49 @@
 (**Run-time kernel matching**)."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from caesura.api import Arrays, Device, Inputs
+from caesura.api import Arrays, Device, Inputs, Model
 from caesura.lengths.bucket_kernels import cropped, is_bucket, padded
 from caesura.lengths.input_lengths import checked_inputs
-from caesura.lengths.kernel_source import KernelSource, source_of
+from caesura.lengths.kernel_source import source_of
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
-from compiler import CompileError, ModelOperation, Options, golden, import_model, operations_of, reference
+from caesura.lengths.operation_demands import OPERATORS, OperationDemands, OperationStep
+from caesura.lengths.operation_stretches import OperationStretch, stretches_of
+from compiler import CompileError, Options, golden, import_model, reference
 from hw.image import Image, KernelArchive, RangeImage, attributes_of
-from sw.kernels import (
-    KernelDemand,
-    KernelLibrary,
-    KernelOperation,
-    LibraryKernel,
-    NoKernelError,
-    Parameter,
-    Quotient,
-    demands_of,
-    kernel_name,
-)
+from sw.driver import JobResult, LinkedModel, OutOfEvents, OutOfMemory
+from sw.kernels import KernelLibrary, LibraryKernel, NoKernelError, kernel_name
 from sw.runtime import Runtime
 
-OPERATORS = ("attention", "layers")  #: of operations that may be accelerated
+_MOST_PLANS = 64  #: of programs that are remembered
 
 
 @dataclass(frozen=True)
 class ServedOperation:
     """Says how an operation was served in an inference. ``how``: by a kernel of ``exact`` its length, by one for a
-    ``range``, or by the ``cpu``; ``kernel``: what it covers, as attributes write it; ``cycles``: until its results
-    were there, None on the CPU."""
+    ``range``, or by the ``cpu``; ``kernel``: what it covers, as attributes write it; ``cycles``: from the end of the
+    operation before to the end of its jobs, None on the CPU. ``through_host``: why the host carried what it reads of
+    operations before it; empty if that stayed on the device."""
 
     name: str
     operator: str
     how: str
     kernel: int | str | None = None
     cycles: int | None = None
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Is an operation with what makes kernels for it, and what it asks for; None: it is left alone."""
-
-    operation: ModelOperation
-    source: KernelSource
-    demand: KernelDemand | None
-
-
-class OperationDemands:
-    """Is a model as operations. ``demands``: what those ask for that are marked for acceleration, in order: those of
-    ``operators``. ``description``: of the model, where demands come from."""
-
-    def __init__(self, source: KernelSource, operators: Sequence[str] = OPERATORS) -> None:
-        self.dimension = source.dimension
-        found = operations_of(source.dimension)
-        sources = [replace(source, dimension=each.dimension) for each in found]
-        self.description = {f"{each.name}.{size}": value for each in found for size, value in each.sizes.items()}
-        asked = [_asking(each, made, operators) for each, made in zip(found, sources, strict=True)]
-        demands = {demand.operation: demand for demand in demands_of(asked, self.description)}
-        self.steps = [_Step(each, made, demands.get(each.name)) for each, made in zip(found, sources, strict=True)]
-        self.demands = list(demands.values())
-
-    def different(self) -> list[tuple[KernelDemand, KernelSource, ModelOperation]]:
-        """Return each demand once, with what makes kernels for it, and an operation that asks: equal ones share
-        theirs."""
-        found = {
-            step.demand.key: (step.demand, step.source, step.operation)
-            for step in self.steps
-            if step.demand is not None
-        }
-        return list(found.values())
-
-
-def _asking(operation: ModelOperation, source: KernelSource, operators: Sequence[str]) -> KernelOperation:
-    name, class_1 = operation.name, dict[str, Any](operator=operation.operator)
-    if operation.sizes:
-        heads, width = f"{name}.heads", f"{name}.width"
-        class_1 |= {"heads": Parameter(heads), "head_size": Quotient(width, heads)}
-    class_1 |= source.demand().class_1
-    return KernelOperation(name, class_1, ("length", source.dimension.label), operation.operator in operators)
+    through_host: str = ""
 
 
 class OperationModel:
     """Is a model on a device that runs each operation by the kernel of a library that fits its length. It compiles
     nothing. ``caesura.by_operation`` makes it; it is a context manager: at its end its kernels are unloaded.
 
-    Results of an operation go to the next through the host. ``kernel_library``: its kernels, also those added later.
+    Kernels of operations that follow each other are linked to a program, which is queued at once, and in which tensors
+    stay in DRAM; where that cannot be, the host carries them. ``kernel_library``: its kernels, also those added later.
     ``last``: how operations were served in the last inference; ``served``: how many were served how.
     """
 
@@ -103,6 +56,7 @@ class OperationModel:
         self.kernel_library: KernelLibrary[Image | RangeImage] = KernelLibrary()
         self.kernels = LoadedKernels(device, most_loaded, tenant, engines)
         self.served: Counter[str] = Counter()
+        self._plans: dict[tuple, list[OperationStretch]] = {}  #: by kernels, and by length where these are relocated
         self.last: list[ServedOperation] = []
 
     def add_kernels(self, path: str | PathLike) -> None:
@@ -137,38 +91,61 @@ class OperationModel:
         """Run one inference; return outputs by name. Raises ``InputError``, ``NoKernelError``, and what the device
         does."""
         values, length = checked_inputs(self.dimension, inputs)
-        chosen, told = self.match(length), list[ServedOperation]()
-        for step in self.operations.steps:
-            kernel = chosen.get(step.operation.name)
-            given = _given(step, values)
-            if kernel is None:
-                outputs, cycles = _on_cpu(step, length, given), None
-            else:
-                outputs, stats = self.kernels.model(kernel, length).run(_fitted(step, kernel, given, length))
-                outputs, cycles = _taken(step, kernel, outputs, length), stats.latency
-            _put(step, outputs, values)
-            told.append(_served(step, kernel, cycles))
+        told = list[ServedOperation]()
+        for stretch, model in self._stretches(length):
+            if model is None:
+                told.append(_compute(stretch, length, values))
+                continue
+            outputs, stats = model.run(_given(stretch, length, values))
+            told += _taken(stretch, model, outputs, length, values, stats.jobs, stats.begin)
         return self._ended(told, values)
 
     async def submit(self, runtime: Runtime, inputs: Inputs, *, arrival: int = 0, **how: Any) -> Arrays:
-        """Run one inference among the requests of ``runtime``: each operation is one, as ``how`` says, so that others
-        are scheduled between them and suspend them. Returns and raises as :meth:`run` does, and what requests raise."""
+        """Run one inference among the requests of ``runtime``: each operation, or program of several, is one, as
+        ``how`` says, so that others are scheduled beside them and suspend them. Returns and raises as :meth:`run` does,
+        and what requests raise."""
         values, length = checked_inputs(self.dimension, inputs)
-        chosen, told = self.match(length), list[ServedOperation]()
-        for step in self.operations.steps:
-            kernel = chosen.get(step.operation.name)
-            given = _given(step, values)
-            if kernel is None:
-                outputs, cycles = _on_cpu(step, length, given), None
-            else:
-                fitted = _fitted(step, kernel, given, length)
-                request = runtime.submit(self.kernels.model(kernel, length), fitted, arrival=arrival, **how)
-                outputs = _taken(step, kernel, await request, length)
-                assert request.ended is not None and request.started is not None
-                cycles, arrival = request.ended - request.started, 0
-            _put(step, outputs, values)
-            told.append(_served(step, kernel, cycles))
+        told = list[ServedOperation]()
+        for stretch, model in self._stretches(length):
+            if model is None:
+                told.append(_compute(stretch, length, values))
+                continue
+            request = runtime.submit(model, _given(stretch, length, values), arrival=arrival, **how)
+            outputs = await request
+            assert request.started is not None
+            told += _taken(stretch, model, outputs, length, values, request.results, request.started)
+            arrival = 0
         return self._ended(told, values)
+
+    def _stretches(self, length: int) -> Iterator[tuple[OperationStretch, Model | None]]:
+        """Yield what runs one behind the other for this length, with the loaded model that runs it: None for what the
+        CPU computes. Where not all kernels of a program have room, each of its operations runs alone."""
+        for stretch in self._planned(length):
+            parts = [(kernel, length) for kernel in stretch.kernels if kernel is not None]
+            alone = [stretch]
+            if stretch.plan is not None:
+                try:
+                    yield stretch, self.kernels.program(parts, stretch.plan)
+                    continue
+                except (OutOfMemory, OutOfEvents) as error:
+                    alone = stretch.alone(f"not all kernels have room on the device at once: {error}")
+            for one in alone:
+                (kernel,) = one.kernels
+                yield one, None if kernel is None else self.kernels.model(kernel, length)
+
+    def _planned(self, length: int) -> list[OperationStretch]:
+        chosen = self.match(length)
+        ranges = any(kernel is not None and isinstance(kernel.content, RangeImage) for kernel in chosen.values())
+        key = (length if ranges else 0, *chosen.values())
+        if key not in self._plans:
+            results = [value.name for value in self.dimension.proto.graph.output]
+            self._plans[key] = stretches_of(
+                self.operations.steps, chosen, results, lambda kernel: self.kernels.image(kernel, length),
+                self.dimension.model,
+            )  # fmt: skip
+            while len(self._plans) > _MOST_PLANS:
+                del self._plans[next(iter(self._plans))]
+        return self._plans[key]
 
     def close(self) -> None:
         """Unload all its kernels."""
@@ -186,23 +163,64 @@ class OperationModel:
         return {value.name: values[value.name] for value in self.dimension.proto.graph.output}
 
 
-def _given(step: _Step, values: Arrays) -> Arrays:
-    return {own: values[name] for own, name in step.operation.inputs.items()}
+def _given(stretch: OperationStretch, length: int, values: Arrays) -> Arrays:
+    """Return what a kernel, or a program, is given by the host."""
+    if stretch.plan is None:
+        (step,), (kernel,) = stretch.steps, stretch.kernels
+        assert kernel is not None
+        return _fitted(step, kernel, {own: values[name] for own, name in step.operation.inputs.items()}, length)
+    given = {}
+    for port in stretch.plan.inputs:
+        step, kernel = stretch.steps[port.place], stretch.kernels[port.place]
+        assert kernel is not None
+        own = {port.port: values[port.name]} if port.name in values else {}
+        given[port.name] = _fitted(step, kernel, own, length)[port.port]
+    return given
 
 
-def _fitted(step: _Step, kernel: Kernel, given: Arrays, length: int) -> Arrays:
+def _fitted(step: OperationStep, kernel: Kernel, given: Arrays, length: int) -> Arrays:
     return padded(step.operation, kernel, given, length) if is_bucket(kernel) else given
 
 
-def _taken(step: _Step, kernel: Kernel, outputs: Arrays, length: int) -> Arrays:
-    return cropped(step.operation, outputs, length) if is_bucket(kernel) else outputs
+def _taken(
+    stretch: OperationStretch,
+    model: Model,
+    outputs: Arrays,
+    length: int,
+    values: Arrays,
+    jobs: Sequence[JobResult],
+    begin: int,
+) -> list[ServedOperation]:
+    """Keep what a kernel, or a program, gave; return how its operations were served."""
+    made = [
+        (0, own, name) for own, name in stretch.steps[0].operation.outputs.items()
+    ] if stretch.plan is None else [(port.place, port.port, port.name) for port in stretch.plan.outputs]  # fmt: skip
+    for place, own, name in made:
+        step, kernel = stretch.steps[place], stretch.kernels[place]
+        assert kernel is not None
+        value = {own: outputs[own if stretch.plan is None else name]}
+        values[name] = (cropped(step.operation, value, length) if is_bucket(kernel) else value)[own]
+    loaded, ends = model.loaded, dict[int | None, int]()
+    for job in jobs:
+        at = loaded.place_of(job.job) if isinstance(loaded, LinkedModel) else 0
+        ends[at] = max(ends.get(at, 0), job.end)
+    told = []
+    for place, (step, kernel) in enumerate(zip(stretch.steps, stretch.kernels, strict=True)):
+        end = ends.get(place, begin)
+        told.append(_served(step, kernel, end - begin, "" if place else stretch.why))
+        begin = end
+    return told
 
 
-def _put(step: _Step, outputs: Arrays, values: Arrays) -> None:
+def _compute(stretch: OperationStretch, length: int, values: Arrays) -> ServedOperation:
+    """Compute an operation on the CPU, and keep what it gives."""
+    (step,) = stretch.steps
+    outputs = _on_cpu(step, length, {own: values[name] for own, name in step.operation.inputs.items()})
     values.update({name: outputs[own] for own, name in step.operation.outputs.items()})
+    return _served(step, None, None, stretch.why)
 
 
-def _on_cpu(step: _Step, length: int, given: Arrays) -> Arrays:
+def _on_cpu(step: OperationStep, length: int, given: Arrays) -> Arrays:
     """Return what an operation gives: bit for bit what a kernel gives, where one could be compiled."""
     model = step.source.dimension.fixed(length)
     try:
@@ -211,12 +229,13 @@ def _on_cpu(step: _Step, length: int, given: Arrays) -> Arrays:
         return golden.golden_outputs(model, given)
 
 
-def _served(step: _Step, kernel: Kernel | None, cycles: int | None) -> ServedOperation:
+def _served(step: OperationStep, kernel: Kernel | None, cycles: int | None, why: str) -> ServedOperation:
     name, operator = step.operation.name, step.operation.operator
     if kernel is None:
-        return ServedOperation(name, operator, "cpu")
+        return ServedOperation(name, operator, "cpu", through_host=why)
     covered = kernel.attributes.covered
-    return ServedOperation(name, operator, "exact" if covered.exact else "range", covered.written(), cycles)
+    how = "exact" if covered.exact else "range"
+    return ServedOperation(name, operator, how, covered.written(), cycles, why)
 
 
 def is_of_operations(path: str | PathLike) -> bool:

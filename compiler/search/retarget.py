@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.lowered_model import LoweredModel
-from compiler.plan.memory.place import buffer_at, shared_buffers
+from compiler.plan.memory.place import buffer_at, port_offsets, shared_buffers
 from compiler.plan.memory.place_planned import buffer_plan
 from compiler.plan.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.plan.plan import MemoryPlan, Plan, StepPlan
@@ -49,14 +49,16 @@ def _freed(step: StepPlan, free: bool) -> StepPlan:
 
 
 def _moved(longer: PlannedLength, memory: MemoryPlan, model: LoweredModel, steps: list[ModelStep]) -> MemoryPlan:
-    """Return a plan of the memory of ``model`` with every buffer where ``longer`` has it. Raises :class:`PlanError` if
-    a buffer does not fit there, or others share one."""
+    """Return a plan of the memory of ``model`` with every buffer where ``longer`` has it, but for inputs and outputs,
+    which lie as in any other model of this length: kernels find there what others wrote. Raises :class:`PlanError` if a
+    buffer does not fit there, or others share one."""
     planned = longer.placement
     sharing = shared_buffers(model.graph, steps, model.params, model.options)
     known = dict(zip(sharing.buffers, planned.by_tensor, strict=False))  # names tell of shapes
     inside = {known[name]: (known[outer], at) for name, (outer, at) in sharing.inside.items()}
     if len(sharing.buffers) != len(planned.by_tensor) or inside != planned.inside:
         raise PlanError("tensors lie in others than in the plan")
+    ports = port_offsets(sharing.unique())
     theirs: dict[int, TensorBuffer] = {}
     tensors: dict[int, list[str]] = {}
     made: dict[int, TensorBuffer] = {}
@@ -65,7 +67,8 @@ def _moved(longer: PlannedLength, memory: MemoryPlan, model: LoweredModel, steps
         if other is not planned.by_tensor[known[name]]:
             raise PlanError(f"tensor {name!r} shares its buffer with others than in the plan")
         segment = buffer.segment if other.segment is None else other.segment
-        mine = made[id(buffer)] = buffer_at(buffer, segment, other.offset, padded=bool(other.pitch))
+        offset = ports.get(id(buffer), other.offset)
+        mine = made[id(buffer)] = buffer_at(buffer, segment, offset, padded=bool(other.pitch))
         if mine.pitch != other.pitch or mine.size > other.size or mine.users != other.users:
             raise PlanError(f"tensor {name!r} does not fit where it lies in the plan")
         tensors.setdefault(id(buffer), []).append(name)

@@ -43,4 +43,4 @@ from .numbers import (
     parameter_values as parameter_values,
 )
 from .range_image import RangeImage as RangeImage, Stretch as Stretch
-from .windows import window_weights as window_weights
+from .windows import WindowWeights as WindowWeights, window_weights as window_weights

@@ -13,8 +13,10 @@ from .errors import (
 from .limits import BODY as BODY
 from .memory.allocator import Allocator as Allocator
 from .memory.ranges import LV2 as LV2, MemoryId as MemoryId, engines_of as engines_of, row_bytes as row_bytes
+from .models.linked_model import LinkedModel as LinkedModel
 from .models.loaded_model import LoadedModel as LoadedModel
 from .models.model_jobs import SUBMIT_ACCESSES as SUBMIT_ACCESSES
+from .models.program_plan import KernelUse as KernelUse, ProgramPlan as ProgramPlan, ProgramPlanner as ProgramPlanner
 from .preempt.copies import (
     MAX_INSTRUCTIONS as MAX_INSTRUCTIONS,
     Program as Program,

@@ -12,11 +12,14 @@ from hw.image import Image
 from sw.driver.errors import DriverError
 from sw.driver.limits import BODY
 from sw.driver.memory.allocator import Allocator, WindowPool
-from sw.driver.memory.placement import SEGMENT_ALIGN, place, relocate
+from sw.driver.memory.placement import place, relocate
 from sw.driver.models.engine_choice import check_engines, choose_engines, engines_needed
-from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.kept_states import end_state, new_state
+from sw.driver.models.linked_model import LinkedModel, link
+from sw.driver.models.loaded_model import LoadedModel, weights_of_like
 from sw.driver.models.lv2_use import Lv2Use, lv2_use
 from sw.driver.models.model_jobs import ModelJobs
+from sw.driver.models.program_plan import ProgramPlan
 from sw.driver.ownership import Ownership
 from sw.driver.preempt.preemption import Preemption
 from sw.driver.preempt.state_transfer import StateTransfer
@@ -127,7 +130,9 @@ class Device:
             image.check_params(self.params)
             used = [model.engines for model in self._models]
             chosen = choose_engines(image, engines, used, self.params.engines)
-            placement = place(image, self.dram, self.lv2, self._shared_weights(image, like))
+            placement = place(
+                image, self.dram, self.lv2, weights_of_like(image, [each for each in like if each in self._models])
+            )
             undo.callback(placement.release, self.dram, self.lv2)
             self.scrubber.clear_dram(placement.dram_blocks, tenant)
             code = relocate(image, placement.segments)
@@ -141,18 +146,27 @@ class Device:
                 if data:
                     self.bus.write_mem(base, data, charge=False)
             undo.pop_all()
-            self._loads += 1
-            self._models.append(model)
-            self.ownership.models += 1
-            if tenant is not None:
-                self.ownership.has_tenants()
+            self._enter(model)
             return model
 
-    def _shared_weights(self, image: Image, like: Sequence[LoadedModel]) -> int | None:
-        """Return where a model of ``like`` has the weights of ``image``, or None if none has."""
-        same = (model for model in like if model in self._models and model.image.weights == image.weights)
-        base, size = next((model.segments[Segment.WEIGHTS] for model in same), (None, 0))
-        return base if size == image.meta.segment_sizes[Segment.WEIGHTS] else None
+    def link(self, kernels: Sequence[LoadedModel], plan: ProgramPlan) -> LinkedModel:
+        """Return a program of loaded models, which run one behind the other as one model, where ``plan`` has each find
+        what those before it wrote. Nothing is copied, and they may run alone as well. Raises :class:`DriverError` for
+        one that cannot be linked, and as :meth:`load` where something does not fit."""
+        with self.ownership.one_thread():
+            self.ownership.refuse_superseded()
+            for kernel in kernels:
+                self.refuse_unloaded(kernel)
+            model = link(kernels, plan, self.bus, self.dram, self.scrubber.clear_dram, self.events.lease, self._loads)
+            self._enter(model)
+            return model
+
+    def _enter(self, model: LoadedModel) -> None:
+        self._loads += 1
+        self._models.append(model)
+        self.ownership.models += 1
+        if model.tenant is not None:
+            self.ownership.has_tenants()
 
     def assign(self, model: LoadedModel, engines: Sequence[int]) -> None:
         """Run ``model`` on other engines from its next inference on: one for each it was compiled for, in the order of
@@ -177,6 +191,8 @@ class Device:
                     f"model {model.name!r} cannot be unloaded under {', '.join(model.users)}: wait until they have "
                     "ended, or cancel them"
                 )
+            if programs := [other.name for other in self._models if model in other.kernels]:
+                raise DriverError(f"model {model.name!r} is part of program {programs[0]!r}: unload that first")
             self._models.remove(model)
             self.ownership.models -= 1
             model.loaded = False
@@ -191,11 +207,7 @@ class Device:
         at the latest; see :meth:`LoadedModel.use_state`. Raises :class:`OutOfMemory`."""
         with self.ownership.one_thread():
             self.refuse_unloaded(model)
-            size = model.segments[Segment.SCRATCH][1]
-            base = self.dram.allocate(size, SEGMENT_ALIGN, f"a state of model {model.name!r}")
-            self.bus.write_mem(base, bytes(size), charge=False)
-            model.placement.dram_blocks.append(base)
-            return base
+            return new_state(model, self.dram, self.bus)
 
     def end_state(self, model: LoadedModel, base: int) -> None:
         """Clear the state at ``base`` and give its memory back. Raises :class:`DriverError` while an inference uses
@@ -206,9 +218,7 @@ class Device:
             if model.segments[Segment.SCRATCH][0] == base:
                 self._refuse_outstanding(model)
                 model.use_state()
-            model.placement.dram_blocks.remove(base)
-            self.bus.write_mem(base, bytes(model.segments[Segment.SCRATCH][1]), charge=False)
-            self.dram.free(base)
+            end_state(model, base, self.dram, self.bus)
 
     def refuse_unloaded(self, model: LoadedModel) -> None:
         """Raise :class:`DriverError` unless ``model`` is loaded on this device."""

@@ -1,6 +1,6 @@
 """Placement of tensors: how LV2 is divided, and what of it each buffer gets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -126,10 +126,11 @@ def place_buffers(
         else:
             places[id(buffer)] = (Segment.SCRATCH, scratch[id(buffer)])
     sizes: dict[int, int] = {Segment.INPUTS: 0, Segment.OUTPUTS: 0, Segment.SCRATCH: 0, Segment.SHARED: 0}
+    ports = port_offsets(unique)
     for buffer in unique:
         segment = places[id(buffer)][0] if id(buffer) in places else buffer.segment
         if segment in sizes and (segment != Segment.SCRATCH or id(buffer) not in places):
-            places[id(buffer)] = (segment, sizes[segment])
+            places[id(buffer)] = (segment, ports.get(id(buffer), sizes[segment]))
             sizes[segment] += _aligned(buffer.size)
     constants = _constants(graph, sharing, places)
     made = {
@@ -146,6 +147,17 @@ def place_buffers(
         graph.tensors, by_tensor, sharing.inside, sizes, best.moved, constants, exports, sharing.order,
         sharing.parameters,
     )  # fmt: skip
+
+
+def port_offsets(buffers: Iterable[SharedBuffer]) -> dict[int, int]:
+    """Return the offsets of inputs and outputs in their segments, by identity of the buffer: one behind the other."""
+    ends: dict[int | None, int] = {Segment.INPUTS: 0, Segment.OUTPUTS: 0}
+    found = {}
+    for buffer in buffers:
+        if buffer.segment in ends:
+            found[id(buffer)] = ends[buffer.segment]
+            ends[buffer.segment] += _aligned(buffer.size)
+    return found
 
 
 def _in_dram(buffers: Sequence[SharedBuffer], sharing: BufferSharing, base: int) -> tuple[dict[int, int], int]:

@@ -24,8 +24,10 @@ class LoadedModel:
     """Is an image whose segments have addresses. ``Device.load`` makes it, ``Device.unload`` gives it back.
 
     ``number`` tells loaded models apart in completions and traces. ``engines``: the engine of the device that stands
-    for each engine of the image.
+    for each engine of the image. ``kernels``: the models that it is a program of.
     """
+
+    kernels: "tuple[LoadedModel, ...]" = ()
 
     def __init__(
         self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int,
@@ -68,6 +70,18 @@ class LoadedModel:
     def code(self) -> bytes:
         """Return the code as it lies in device memory: relocated."""
         return relocate(self.image, self.segments)
+
+    def code_of(self, job: int) -> bytes:
+        """Return the code that ``job`` runs, relocated, by the PCs of its tables."""
+        return self.code
+
+    def code_limit(self, job: int) -> int:
+        """Return the bytes of the code segment that ``job`` reaches."""
+        return self._code_limits[job]
+
+    def point_number(self, job: int, number: int) -> int:
+        """Return the place in the image's table of the cancellation point that ``job`` calls ``number``."""
+        return number
 
     def engine_of(self, job: int) -> int:
         """Return the engine of the device on which job ``job`` runs unless it is placed. In a placed model, jobs of a
@@ -191,10 +205,10 @@ class LoadedModel:
         layer = self.image.meta.layers[self.image.meta.jobs[index].layer]
         return f"job {index} of {self.name!r} (layer {layer.name!r})"
 
-    def disassemble(self, pc: int, parameters: Sequence[int] = ()) -> str:
-        """Return assembler text of the instruction at ``pc``, and what it is in a job with ``parameters`` if it names
+    def disassemble(self, job: int, pc: int, parameters: Sequence[int] = ()) -> str:
+        """Return assembler text of the instruction at ``pc`` of ``job``, and what it is with ``parameters`` if it names
         any; or a text that says that there is none."""
-        raw = self.image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
+        raw = self.code_of(job)[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
         try:
             insn = Insn.decode(raw)
             return f"{insn} = {insn.resolve(parameters)}" if insn.added else str(insn)
@@ -205,7 +219,7 @@ class LoadedModel:
         """Return what job ``index`` is to do on ``engine``, where it uses these ``events``."""
         job, (code, *others) = self.image.meta.jobs[index], self.segments_on(engine)
         return Descriptor(
-            segments=((code[0], self._code_limits[index]), *others),
+            segments=((code[0], self.code_limit(index)), *others),
             cycle_limit=cycle_limit,
             tag=(self.number & 0xFFFF) << 16 | (index & 0xFFFF),
             body_pc=job.body_pc,
@@ -283,3 +297,10 @@ class LoadedModel:
         job = self.image.meta.jobs[index]
         waits = tuple(self.events.wait(event, times) for event, times in job.waits)
         return waits, None if job.signal is None else self.events.signalled(job.signal)
+
+
+def weights_of_like(image: Image, like: Sequence[LoadedModel]) -> int | None:
+    """Return where a model of ``like`` has the weights of ``image``, or None if none has."""
+    same = (model for model in like if model.image.weights == image.weights)
+    base, size = next((model.segments[Segment.WEIGHTS] for model in same), (None, 0))
+    return base if size == image.meta.segment_sizes[Segment.WEIGHTS] else None

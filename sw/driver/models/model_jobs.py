@@ -191,7 +191,7 @@ class ModelJobs:
     def fault_of(self, job: DeviceJob, record: FaultRecord) -> DeviceFault:
         """Return the fault, which names job, layer and instruction."""
         return DeviceFault(
-            replace(record, job=str(job), instruction=job.model.disassemble(record.pc, job.work.parameters))
+            replace(record, job=str(job), instruction=job.model.disassemble(job.index, record.pc, job.work.parameters))
         )
 
     def overdue(self, job: DeviceJob, message: str) -> DeviceTimeout:

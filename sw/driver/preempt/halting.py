@@ -120,9 +120,9 @@ class Halting:
         cycle = now - ((now - low) & 0xFFFFFFFF)
         if not status["in_job"]:
             return HaltRecord(engine, False, cycle=cycle, loaded=loaded)
-        number = status["point"]
         job = queue.unfinished[0]
         model, points = job.model, job.model.image.meta.cancel_points
+        number = model.point_number(job.index, status["point"])
         if number >= len(points):
             raise NotSuspendable(
                 model, f"engine {engine} halted at point {number}; the table of {model.name!r} has {len(points)}"

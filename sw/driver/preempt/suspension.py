@@ -156,7 +156,7 @@ class Suspension:
         if point is None or engine not in self.stale or not point.reload:
             return None
         halted = self.queues[engine][0]
-        code = halted.model.code
+        code = halted.model.code_of(halted.index)
         return halted, [_reload_instruction(halted, code, pc) for pc in point.reload]
 
     def drop(self, model: LoadedModel) -> None:
@@ -244,7 +244,7 @@ def prefetched_windows(jobs: Sequence[DeviceJob], loaded: int) -> dict[DeviceJob
     for job in jobs:
         offset, length = job.model.image.meta.jobs[job.index].window
         if job.work.prologue_pc is not None and length and (not job.prologue or job.has_loaded(loaded)):
-            base = job.work.segments[Segment.WINDOWS][0]
+            base = job.model.segments_on(job.engine)[Segment.WINDOWS][0]
             windows[job] = (base + offset, base + offset + length)
     return windows
 

@@ -213,7 +213,7 @@ class Transfers:
                 program.encode(),
                 [model],
                 cycle_limit=job.work.cycle_limit,
-                segments=model.segments_on(engine),
+                segments=job.work.segments,
                 after=after if i == 0 else None,
                 signal=i + MAX_INSTRUCTIONS >= len(insns),
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),
