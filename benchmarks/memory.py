@@ -15,11 +15,11 @@ from benchmarks.workloads import cells, inputs, workload
 from compiler import CompileError, MemoryStudy, Options, compile_model, import_model, memory_study
 from hw.contract.params import KIB, MIB, preset
 from sim import MODEL
-from sim.backends import DEFAULT_BACKEND as NATIVE
 from sw.runtime import Runtime
 
 BASE = preset("base")
 ONE = Options(engines=1)
+NATIVE = "native"
 CELLS = tuple(cells.NETWORKS)
 #: Those whose cells join what they made, all but the random-wired ones.
 JOINED = tuple(name for name in CELLS if "wired" not in name)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from examples.digits import MODEL
 from tests.system.command import caesura_command
 
@@ -30,6 +32,6 @@ def test_a_size_that_is_none_is_refused():
     ("flags", "told"),
     [(("--lv2-limit", "64KiB"), "--sizes says"), (("--from-plan", "a.json"), "--from-plan a.json: a plan has one")],
 )
-def test_flags_that_say_nothing_of_it_are_refused(memory, flags, told):
-    code, _, error = memory(*flags)
+def test_flags_that_say_nothing_of_it_are_refused(flags, told):
+    code, _, error = caesura_command("memory", MODEL, *flags)
     assert code == 2 and told in error
