@@ -93,7 +93,7 @@ def test_device_fault_is_one_message(caesura_command, tmp_path):
     [
         (["run", "absent.cimg"], "absent.cimg: cannot be read: No such file"),
         (["run", "{image}", "--preset", "base"], "built for preset 'tiny'"),
-        (["run", "{image}", "--preset", "huge"], "no preset named 'huge'; known are tiny"),
+        (["run", "{image}", "--preset", "huge"], "no preset named 'huge'; known are nano, tiny"),
         (["run", "{image}", "--check"], "give the .onnx file instead of the image"),
         (["run", "{image}", "--input", "absent.npz"], "absent.npz: not a readable .npz file"),
         (["info", "absent"], "no such file, and no preset of that name"),
