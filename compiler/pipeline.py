@@ -56,10 +56,9 @@ from sim.cost import moved
 _LONGEST_LOAD = 1024
 #: Of the price of the model's own order, what another must save by price to be taken without a look at its program.
 _SURE = 0.05
-#: Of the cycles of a model, what larger tiles may gain, and bytes from and to DRAM cost instead, at most.
-_TILES = 0.005
+_TILES = 0.005  #: of the cycles of a large model, what DRAM takes for what larger tiles make pass, for them to be tried
 _PIECES = 0.03  #: of the cycles of a model, what DRAM takes for all that passes, for pieces to be tried as well
-_LARGE = 100  #: layers of a model from which on one order is compiled
+_LARGE = 100  #: layers of a model from which on one order is compiled, and seldom with two kinds of staging areas
 
 
 @contextmanager
@@ -230,14 +229,15 @@ class Settled:
 
 def settled(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, orders: Orders) -> Settled:
     """Return what :func:`settle` does, with what it costs. Where tensors do not fit, smaller staging areas keep more of
-    them on chip, and make smaller tiles: the better of both is taken, unless it is plain that these are."""
+    them on chip, and make smaller tiles: the better of both is taken. Of large models the second is not compiled where
+    it would pass much more."""
     found = _settled_in(plan, model, desk, study, orders, STAGING_PARTS)
     if not found.moved or plan.memory:
         return found
     steps = late_loads(model.graph, study.joined(orders)) if study else given_steps(model, plan)
     try:
         more = placed(model, steps, plan.memory, parts=())[1].moved - found.moved
-        if moved(more, plan.params) > _TILES * found.cycles:
+        if len(model.layers) > _LARGE and moved(more, plan.params) > _TILES * found.cycles:
             return found
         other = _settled_in(plan, model, desk, study, orders, ())
     except ir.CompileError:
