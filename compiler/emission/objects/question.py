@@ -27,6 +27,11 @@ from hw.contract.isa import Segment
 from hw.image import ParameterInfo
 
 _NOBODY = Operation("", [], "")
+#: Fields of layers that say which elements meet, and how.
+_GEOMETRY = (
+    "pieces", "op_code", "kernel", "strides", "pads", "dilations", "groups", "depthwise", "uniform", "pe_channels",
+    "broadcast", "raw", "heads", "joined", "transposed", "centred",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,15 +70,16 @@ class Question:
 
     @cached_property
     def likeness(self) -> str:
-        """Return a digest of what members do, how large their tensors are and in which memory, and who computes them:
-        of two regions with the same, neither is worth more than the other."""
+        """Return a digest of what members do, how large their tensors are and in which memory, and who computes them,
+        without numbers and addresses: of two regions with the same, neither should be worth more than the other."""
         seen = self.context.placement
 
         def about(name: str) -> tuple[Any, ...]:
             return (name, seen.tensors[name].shape, seen.by_tensor[name].segment) if name in seen.tensors else ()
 
         members = [
-            (type(one).__name__, one.kind, *map(about, (*one.inputs, *one.outputs))) for one in self.step.members
+            (type(one).__name__, one.kind, _geometry(one), *map(about, (*one.inputs, *one.outputs)))
+            for one in self.step.members
         ]
         return digest_of((members, self.step.places, self.limits))
 
@@ -96,6 +102,13 @@ class Question:
     def conv(self, output: str) -> ConvLayer:
         """Return the convolution that makes tensor ``output``."""
         return next(m for m in self.step.members if isinstance(m, ConvLayer) and m.output == output)
+
+
+def _geometry(layer: Layer) -> list[Any]:
+    """Return what ``layer`` computes, as far as its time depends on it."""
+    weights = layer.weights.shape if isinstance(layer, ConvLayer) else ()
+    added = layer.addition.broadcast if isinstance(layer, ConvLayer) and layer.addition else None
+    return [weights, added, *(getattr(layer, name, None) for name in _GEOMETRY)]
 
 
 def _touched(step: ModelStep, placement: TensorPlacement) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """However layers are compiled, the image is the same: alone or shared, in one process or several, now or earlier."""
 
 import math
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -14,7 +15,7 @@ from compiler.emission.objects.step_object import StepObject
 from compiler.ir import CompileError
 from compiler.pipeline import build
 from compiler.plan import lowered_model
-from compiler.plan.layers.layer import Layer
+from compiler.plan.layers.layer import ConvLayer, Layer
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.region_share import Share
 from compiler.plan.options import Options
@@ -144,6 +145,31 @@ def test_of_regions_alike_one_is_refused_for_all(monkeypatch):
     graph, params, options = blocks(11, 6), *CASES[0][1:]
     build(graph, params, options, jobs=1)
     assert any(rounds) and all(len(set(asked)) == len(asked) for asked in rounds)
+
+
+def test_regions_of_other_kernels_are_not_alike(monkeypatch):
+    """Tensors may be as large, and weights take as many cycles more as they like; other numbers change nothing."""
+    asked, step_object = [], desk.step_object
+    monkeypatch.setattr(desk, "step_object", lambda question: asked.append(question) or step_object(question))
+    build(blocks(11, 6), *CASES[0][1:], jobs=1)
+    convolutions = [
+        (question, number)
+        for question in asked
+        for number, member in enumerate(question.step.members)
+        if question.step.places and isinstance(member, ConvLayer)
+    ]
+    question, number = convolutions[0]
+
+    def changed(**how):
+        members = list(question.step.members)
+        members[number] = replace(members[number], **how)
+        return replace(question, step=replace(question.step, members=tuple(members))).likeness
+
+    weights = question.step.members[number].weights
+    assert changed(weights=np.zeros_like(weights), weight_zero_point=3) == question.likeness
+    wider = np.zeros((*weights.shape[:2], weights.shape[2] + 2, weights.shape[3] + 2), weights.dtype)
+    assert changed(weights=wider) != question.likeness
+    assert changed(strides=(2, 1)) != question.likeness
 
 
 def test_too_few_jobs_are_refused():
