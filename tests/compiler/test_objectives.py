@@ -1,6 +1,7 @@
 """What a compilation makes small: cycles at no more bytes than the model's own order moves, bytes, or its LV2."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import caesura
 from benchmarks.workloads import inputs, workload
 from caesura.model_cycles import model_traffic
-from compiler import CompileError, Options, compile_with_report, import_model, memory_study, reference
+from compiler import CompileError, Options, compile_with_report, import_model, memory_study, pipeline, reference
 from hw.contract.params import KIB, preset
 from sim.model import ModelBus
 
@@ -75,6 +76,45 @@ def test_without_regions_the_order_is_chosen_too():
     orders = [[step.layers for step in one.plan.steps] for one in (own, found)]
     assert orders[0] != orders[1]
     check(found, name)
+
+
+@pytest.mark.parametrize(("layers", "more", "tried"), [(101, 1000, False), (101, 10, True), (100, 1000, True)])
+def test_large_models_are_not_compiled_with_tiles_that_move_much_more(monkeypatch, layers, more, tried):
+    """Smaller staging areas let so many bytes pass, larger tiles ``more`` of them, of 16 in each of 10,000 cycles."""
+    monkeypatch.setattr(pipeline, "late_loads", lambda *_: [])
+    monkeypatch.setattr(pipeline, "placed", lambda *_, **__: (None, SimpleNamespace(moved=100 + 16 * more)))
+    kinds = []
+
+    def settled_in(plan, model, desk, study, orders, parts):
+        kinds.append(len(parts))
+        return pipeline.Settled(plan, model, 10_000, 100)
+
+    monkeypatch.setattr(pipeline, "_settled_in", settled_in)
+    plan = SimpleNamespace(memory=None, params=BASE, options=Options())
+    model = SimpleNamespace(graph=None, layers=[None] * layers)
+    pipeline.settled(plan, model, None, SimpleNamespace(joined=lambda orders: []), ())
+    assert kinds == ([5, 0] if tried else [5])
+
+
+@pytest.mark.parametrize(
+    ("objective", "part", "tried"),
+    [
+        ("cycles", 0.04, True),
+        ("cycles", 0.02, False),
+        ("dram", 0.02, True),
+        ("dram", 0, False),
+        ("memory", 0.04, False),
+    ],
+)
+def test_pieces_are_tried_where_enough_passes(monkeypatch, objective, part, tried):
+    """A ``part`` of 10,000 cycles is what DRAM takes, 16 bytes in each, for what does not fit."""
+    asked = []
+    plan = SimpleNamespace(rewrites=None, params=BASE, options=Options(objective=objective))
+    model = SimpleNamespace(in_pieces=lambda: asked.append("pieces"))
+    found = pipeline.Settled(plan, model, 10_000, int(16 * part * 10_000))
+    monkeypatch.setattr(pipeline, "_better_order", lambda *_: found)
+    assert pipeline.no_worse(plan, model, None, None, ()) is found
+    assert bool(asked) is tried
 
 
 @pytest.mark.parametrize(
