@@ -117,6 +117,23 @@ def test_pieces_are_tried_where_enough_passes(monkeypatch, objective, part, trie
     assert bool(asked) is tried
 
 
+def test_the_models_own_order_is_compared_as_found(monkeypatch):
+    """Also where the one that was chosen is that order, cut into other regions."""
+    tried, own = [], (("first", "second"),)
+    plain = SimpleNamespace(source=own, afresh=lambda: "plain")
+    pressed = SimpleNamespace(source=own, afresh=lambda: "pressed")
+    plan, model = SimpleNamespace(options=Options()), SimpleNamespace(layers=[None] * 5)
+
+    def settled(plan, model, desk, study, orders):
+        tried.append(study)
+        return pipeline.Settled(plan, model, 10_000, 1)
+
+    monkeypatch.setattr(pipeline, "least_traffic", lambda *_: (pressed, own))
+    monkeypatch.setattr(pipeline, "settled", settled)
+    pipeline._better_order(plan, model, None, plain, own)
+    assert tried == [pressed, "plain"]
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
