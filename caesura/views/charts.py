@@ -38,8 +38,8 @@ _COLOURS = Category20[20]
 
 
 def layer_cycles(profile: Profile) -> figure:
-    """Return bars of the layers' cycles, in parts: what peak would have taken, and each cause of loss; a mark tells
-    where the bound lies."""
+    """Return bars of the layers' shares of the run in cycles, in parts: what peak would have taken, and each cause of
+    loss; a mark tells where the bound lies."""
     names = _names(profile.layers)
     data: dict[str, list] = {
         "layer": names,
@@ -47,20 +47,20 @@ def layer_cycles(profile: Profile) -> figure:
         "bound": [layer.bound.cycles for layer in profile.layers],
     }
     data["limit"] = [layer.bound.limit for layer in profile.layers]
-    data["cycles"] = [layer.cycles for layer in profile.layers]
+    data["share"] = [layer.share for layer in profile.layers]
     data |= {part: [layer.parts[part] for layer in profile.layers] for part in PARTS}
     used = [part for part in PARTS if any(data[part])]
     lines = len(names) + len(used) // _LEGEND_COLUMNS
     plot = figure(
         y_range=FactorRange(factors=names[::-1]), x_range=DataRange1d(start=0), height=150 + _LINE * lines,
-        sizing_mode="stretch_width", x_axis_label="cycles, means over the engines",
+        sizing_mode="stretch_width", x_axis_label="share of the run in cycles, means over the engines",
         tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
     )  # fmt: skip
     source = ColumnDataSource(data)
     colours = ["#2c7fb8", *Category20[20][2:]][: len(used)]
     bars = plot.hbar_stack(used, y="layer", height=0.8, color=colours, source=source, legend_label=used)
     for bar, part in zip(bars, used, strict=True):
-        told = [("layer", "@whole"), (part, f"@{part}{{0,0}}"), ("all", "@cycles{0,0}")]
+        told = [("layer", "@whole"), (part, f"@{part}{{0,0}}"), ("share", "@share{0,0}")]
         plot.add_tools(HoverTool(renderers=[bar], tooltips=told))
     marks = plot.scatter("bound", "layer", source=source, marker="dash", angle=1.5708, size=16, color="black",
                          legend_label="roofline")  # fmt: skip

@@ -40,12 +40,13 @@ _PLUMBING = (
 )  # fmt: skip
 
 _LEGEND = (
-    "Cycles are means over the engines. Losses are cycles in which the MAC arrays could have done more: array = "
-    "rows, columns or taps without work; overhead = start, drain, ports; dram = MAC waited for data that LD2 still "
-    "fetched; activations, weights = for data on the way from LV2; accumulators = for VEC; issue = MAC was about "
-    "to start; empty = it had no instruction; prologue, events, turnaround = no body ran. Busiest: the unit besides "
-    "MAC that worked longest. VEC waits: for what it waited longest, MAC's sums aside. Fetch: cycles in which the "
-    "executor waited for an instruction."
+    "Cycles: from the start of a layer's first body to the end of its last. Losses are parts of the layer's share "
+    "of the run, gaps before its bodies included, in which the MAC arrays could have done more (mean over the "
+    "engines): array = rows, columns or taps without work; overhead = start, drain, ports; dram = MAC waited for "
+    "data that LD2 still fetched; activations, weights = for data on the way from LV2; accumulators = for VEC; "
+    "issue = MAC was about to start; empty = it had no instruction; prologue, events, turnaround = no body ran. "
+    "Busiest: the unit besides MAC that worked longest. VEC waits: for what it waited longest, MAC's sums aside. "
+    "Fetch: cycles in which the executor waited for an instruction."
 )
 
 _PROFILE_COLUMNS = (
@@ -53,6 +54,7 @@ _PROFILE_COLUMNS = (
     Column("kind"),
     Column("macs", "MACs", number=True),
     Column("cycles", number=True, text="{:,.0f}".format),
+    Column("share", number=True, text="{:,.0f}".format),
     Column("lost", number=True, text="{:,.0f}".format),
     Column("bound", number=True),
     Column("reached", number=True, text=percent),
@@ -229,7 +231,7 @@ def _percent(part: int, whole: int) -> str:
 def profile_table(profile: Profile) -> Group:
     """Return a table of the layers, the longest loss first, and the whole run at the end."""
     head = line("\nwhere the MAC cycles went, the longest loss first", "bold", lines=True)
-    rows = layer_table(profile.by_loss(), profile.total).without("kind", "macs")
+    rows = layer_table(profile.by_loss(), profile.total).without("kind", "macs", "share")
     return Group(head, rows.rich(), line(_LEGEND, "dim"))
 
 
@@ -239,11 +241,11 @@ def layer_table(layers: Sequence[LayerProfile], total: LayerProfile) -> ColumnTa
 
 
 def losses(layer: LayerProfile, limit: float = 0.005) -> str:
-    """Return the parts of a layer's cycles that are losses, the longest first, those below ``limit`` left out: ``dram
+    """Return the parts of a layer's share that are losses, the longest first, those below ``limit`` left out: ``dram
     36%, empty 24%``."""
-    if not layer.cycles:
+    if not layer.share:
         return ""
-    shares = sorted(((layer.parts[part] / layer.cycles, part) for part in layer.parts if part != "peak"), reverse=True)
+    shares = sorted(((layer.parts[part] / layer.share, part) for part in layer.parts if part != "peak"), reverse=True)
     return ", ".join(f"{part} {share:.0%}" for share, part in shares if share >= limit)
 
 
@@ -257,11 +259,12 @@ def _profile_row(layer: LayerProfile) -> dict[str, Any]:
         "kind": layer.kind,
         "macs": layer.macs,
         "cycles": layer.cycles,
+        "share": layer.share,
         "lost": layer.lost,
         "bound": f"{layer.bound.cycles:,.0f} {layer.bound.limit}" if bounded else "",
         "reached": layer.bound.cycles / layer.cycles if bounded else None,
         "losses": losses(layer),
         "busiest": f"{unit} {share:.0%}",
-        "vec_waits": f"{cause} {waits[cause] / layer.cycles:.0%}" if layer.cycles and waits[cause] else "",
+        "vec_waits": f"{cause} {waits[cause] / layer.share:.0%}" if layer.share and waits[cause] else "",
         "fetch": layer.fetch_stalled,
     }

@@ -6,9 +6,12 @@ Exit code 1 if any output differs from onnxruntime's integer kernels.
 """
 
 import argparse
+import os
+import shutil
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +22,11 @@ import caesura
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
 from sim import BACKENDS_HELP, DEFAULT_BACKEND
+
+ABOUT = (
+    "Caesura is an open NPU that you can run: an accelerator in Amaranth, its compiler, driver and run time.\n"
+    "Here a small network for handwritten digits is compiled for it and runs on a simulation of the hardware itself."
+)
 
 
 @dataclass
@@ -62,6 +70,18 @@ def results_table(rows: list[Row]) -> Table:
     return table
 
 
+def next_command() -> str:
+    """Return what to type next, as it is typed here: ``caesura`` is not always on the path."""
+    command = "caesura" if shutil.which("caesura") else _near(Path(sys.executable).with_name("caesura"))
+    return f"{command} run {_near(MODEL)} --input {_near(SAMPLES)} --check --profile"
+
+
+def _near(path: Path) -> str:
+    """Return ``path`` from the working folder where it lies below that."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
 def main() -> int:
     """Run the demo; returns the exit code."""
     parser = argparse.ArgumentParser(description="classify handwritten digits on the RTL")
@@ -73,6 +93,7 @@ def main() -> int:
     samples = np.load(SAMPLES)
     images, labels = samples["input"][: options.samples], samples["label"][: options.samples]
 
+    console.print(ABOUT, highlight=False)
     image = caesura.compile(MODEL, options.preset)
     macs = sum(layer.macs for layer in image.meta.layers)
     console.print(
@@ -91,6 +112,7 @@ def main() -> int:
         f"{correct} of {len(rows)} correct; outputs equal onnxruntime's integer kernels bit for bit in "
         f"{equal} of {len(rows)}; {cycles:,} cycles simulated in {seconds:.1f} s"
     )
+    console.print(f"Next, where the cycles of each layer went:\n    {next_command()}", highlight=False, soft_wrap=True)
     return 0 if equal == len(rows) else 1
 
 

@@ -56,6 +56,7 @@ def test_gap_before_a_body():
     first, second = profile(image_of(jobs), results).layers
     assert first.parts["turnaround"] == 100  # the run began with the other layer's prologue
     assert (second.parts["prologue"], second.parts["turnaround"]) == (50, 10)
+    assert (second.cycles, second.share) == (40, 100)  # cycles are the body's, as in every other table
 
 
 def test_wait_for_another_engine():
@@ -93,7 +94,7 @@ def test_every_cycle_is_accounted_for(seed):
     found = profile(image_of(jobs, PAIR, macs=(640, 6400)), results)
     begin = min(job.prologue_start or job.start for job in results)
     assert found.total.cycles == pytest.approx(max(job.end for job in results) - begin)
-    assert found.total.cycles == pytest.approx(sum(layer.cycles for layer in found.layers))
+    assert found.total.cycles == pytest.approx(sum(layer.share for layer in found.layers))
     for layer in found.layers:
         assert min(value for name, value in layer.parts.items() if name != "array") >= 0
 

@@ -6,6 +6,7 @@ import pytest
 import caesura
 from examples.digits import MODEL, SAMPLES, demo
 from sim.model.bus import ModelBus
+from tests.system.command import caesura_command
 
 
 @pytest.fixture
@@ -34,3 +35,14 @@ def test_a_difference_is_shown_and_fails(run_demo, monkeypatch):
     code, out = run_demo("--samples", "3")
     assert code == 1
     assert out.count("NO") == 1 and "in 2 of 3" in " ".join(out.split())
+
+
+def test_it_says_what_this_is_and_what_to_do_next(run_demo):
+    _, out = run_demo("--samples", "1")
+    assert out.startswith("Caesura is an open NPU that you can run")
+    _, command = out.rstrip().rsplit("\n", 1)
+    name, *arguments = command.split()
+    assert name.endswith("caesura")
+    code, told, err = caesura_command(*arguments, "--backend", "model")
+    assert code == 0, err
+    assert "where the MAC cycles went" in told

@@ -132,7 +132,9 @@ def test_run_with_profile():
     report = json.loads(out)
     assert code == 0
     assert report["profile"]["total"]["cycles"] == report["cycles"]
-    assert [layer["name"] for layer in report["profile"]["layers"]] == [CONV]
+    layers = report["profile"]["layers"]
+    assert [(layer["name"], layer["cycles"]) for layer in layers] == [(CONV, report["layers"][0]["cycles"])]
+    assert sum(layer["share"] for layer in layers) == report["cycles"]
     code, out, _ = caesura_command("run", path, "--preset", "tiny", "--profile")
     assert code == 0 and "where the MAC cycles went" in out
     assert "profile" not in json.loads(caesura_command("run", path, "--preset", "tiny", "--json")[1])
