@@ -17,7 +17,7 @@ EVERY = 2.0  #: seconds between two lines
 
 _STEPS = (
     (re.compile(r"^Collecting ([\w.-]+)"), "finding {}"),
-    (re.compile(r"^\s+Downloading .*/?([A-Za-z][\w.]*)-\d"), "downloading {}"),
+    (re.compile(r"^\s+Downloading (?:\S*/)?([\w.]+)-\d"), "downloading {}"),
     (re.compile(r"^Installing collected packages: (.*)"), "unpacking"),
 )  # fmt: skip
 

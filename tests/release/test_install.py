@@ -9,6 +9,7 @@ PIP = """
 import pathlib, sys, time
 folder = pathlib.Path(sys.argv[1])
 print("Collecting numpy==2.0", flush=True); time.sleep(0.3)
+print("  Downloading https://x/packages/onnx_a-1.2-cp311-none.whl (2 kB)", flush=True); time.sleep(0.2)
 print("Installing collected packages: numpy, onnx", flush=True); time.sleep(0.3)
 (folder / "numpy-2.0.dist-info").mkdir(); time.sleep(0.3)
 sys.exit(int(sys.argv[2]))
@@ -25,7 +26,7 @@ def watched(folder, code=0):
 def test_every_step_is_told(tmp_path):
     code, told, _ = watched(tmp_path)
     assert code == 0
-    for line in ("finding numpy", "unpacking (0 of 2)", "unpacking (1 of 2)"):
+    for line in ("finding numpy", "downloading onnx_a", "unpacking (0 of 2)", "unpacking (1 of 2)"):
         assert any(line in one for one in told), (line, told)
 
 
