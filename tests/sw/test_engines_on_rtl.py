@@ -13,6 +13,8 @@ from sw.runtime import Session
 from sw.runtime.runtime import Runtime
 from tests.support.graphs import GraphBuilder
 
+pytestmark = pytest.mark.slow  # machines that no other test builds
+
 TWO = preset(HARDWARE["preset"]).replace(**HARDWARE["params"]).replace(engines=2)
 FOUR = preset("tiny").replace(engines=4)
 ROUNDS = 2
@@ -33,7 +35,7 @@ def layers(seed):
     scope="module",
     params=[
         pytest.param((TWO, 1), id="two engines"),
-        pytest.param((FOUR, 2), id="four engines", marks=pytest.mark.slow),
+        pytest.param((FOUR, 2), id="four engines"),
     ],
 )
 def tenants(request):

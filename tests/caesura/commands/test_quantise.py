@@ -184,7 +184,7 @@ def looping(path, count: int, cond: str, folded: bool):
     onnx.save(model, path)
 
 
-@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("folded", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_model_that_never_ends_is_an_error(files, folded, monkeypatch):
     """With its process, and all it left in the folder of temporary files."""
     looping(files / "loop.onnx", 1 << 62, "", folded)
