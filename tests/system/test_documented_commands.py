@@ -21,7 +21,7 @@ WHOLE = {"docs/tutorial.md": "tests/system/test_tutorial.py"}
 WIDTH = "120"  #: columns of the terminal
 #: How blocks begin that show output and no command, and who runs them, or what they are.
 ELSEWHERE = {
-    "digits.onnx: 4 layers": "tests/system/test_documented_output.py",
+    "Caesura is an open NPU": "tests/system/test_documented_output.py",
     "digits on tiny (native)": "tests/system/test_documented_output.py",
     "digits.onnx on 'tiny'": "tests/system/test_documented_output.py",
     "with preemption\n": "tests/examples/test_driving.py",
