@@ -81,7 +81,7 @@ from .plan.plan import Plan as Plan
 from .plan.plan_error import PlanError as PlanError
 from .quantise import Feed as Feed
 from .reference import run_all as run_all
-from .search.lv2_claim import Lv2Claim as Lv2Claim
+from .search.lv2_claim import CLAIM_LOSS as CLAIM_LOSS, Lv2Claim as Lv2Claim
 from .search.memory_study import MemoryStudy as MemoryStudy, OrderMemory as OrderMemory, memory_study as memory_study
 from .search.programs import MeasuredBuild as MeasuredBuild, build_timed as build_timed
 from .search.ranges import Told as Told, compile_range as compile_range

@@ -9,12 +9,22 @@ from typing import Literal
 
 from caesura import api
 from caesura.image_files import check_machine
+from caesura.model_cycles import model_cycles
 from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_files import copies, model_file
 from caesura.scenario.model_spec import ModelSpec
 from caesura.scenario.schema import Scenario
 from caesura.views.progress import Progress, compiling
-from compiler import ALL_LV2, CompileError, OpenDimension, Options, UnsupportedModel, dynamic_batches, read_model
+from compiler import (
+    ALL_LV2,
+    CLAIM_LOSS,
+    CompileError,
+    OpenDimension,
+    Options,
+    UnsupportedModel,
+    dynamic_batches,
+    read_model,
+)
 from hw.contract.params import SocParams
 from hw.image import Image, ImageError
 
@@ -53,6 +63,7 @@ class ModelImages:
         ``folder``: where the scenario's file lies.
 
         Copies of models share what is left of LV2 evenly, unless the scenario or an image says how much they may use.
+        A model keeps its own claim where its share costs more cycles than that, by more than a claim may cost.
         Raises :class:`ScenarioError` for what cannot be read or compiled.
         """
         specs = {name: scenario.models[name] for name in scenario.used_models}
@@ -108,13 +119,17 @@ class ModelImages:
         if spec.dimension is not None:
             assert engines != "auto"
             return KernelRecipe(path, replace(limited, engines=engines or params.engines), self._cache)
-        try:
+        if spec.lv2_limit is not None or share >= params.lv2_bytes:
             return self._image(name, spec, path, params, engines, limited)
-        except CompileError:
-            if spec.lv2_limit is not None or share >= params.lv2_bytes:
-                raise
-            # Its share is too small: it takes turns with the others.
-            return self._image(name, spec, path, params, engines, options)
+        claiming = self._image(name, spec, path, params, engines, options)
+        if claiming.meta.lv2_bytes <= share:
+            return claiming
+        try:
+            shared = self._image(name, spec, path, params, engines, limited)
+        except CompileError:  # its share is too small
+            return claiming
+        # Who would lose more by the share than a claim may cost takes turns with the others.
+        return shared if model_cycles(shared) <= (1 + CLAIM_LOSS) * model_cycles(claiming) else claiming
 
     def _image(
         self, name: str, spec: ModelSpec, path: Path, params: SocParams, engines: Engines | None,

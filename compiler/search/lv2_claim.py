@@ -1,7 +1,8 @@
 """How much LV2 a model claims if nothing says it: the least that costs it little, by the price of plans.
 
 What one model claims, another cannot have, and models whose windows overlap take turns. So a model is planned for parts
-of LV2, and claims the smallest whose plan costs at most ``_LOSS`` more than the plan for all. Nothing is linked or run.
+of LV2, and claims the smallest whose plan costs at most ``CLAIM_LOSS`` more than the plan for all. Nothing is linked or
+run.
 
 A plan has two prices, and neither may be too high. That of its order knows what is spilled, and is had before anything
 is cut into tiles: most parts that are too small are refused by it. That of its jobs as they are scheduled
@@ -25,9 +26,9 @@ from compiler.search.spill import LEAST_STEP, least_without_spill
 from hw.contract.params import KIB, SocParams
 
 #: Of the cycles with all of LV2, what a smaller part may cost more.
-_LOSS = 0.02
+CLAIM_LOSS = 0.02
 #: What it may cost by the schedule of jobs, which was seen to leave out up to a quarter of what a part costs.
-_JOBS_LOSS = 0.75 * _LOSS
+_JOBS_LOSS = 0.75 * CLAIM_LOSS
 #: Cycles that this schedule leaves out, too, where it says that a part costs anything: of DS-CNN, which takes 12,457 on
 #: ``base``, a part that should have cost 122 cost 420. Larger models do not notice.
 _UNSEEN = 300
@@ -130,7 +131,7 @@ class _Parts:
         try:
             ordered = self._ordered(size)
             order_price = ordered.price
-            if order_price > (1 + _LOSS) * self._order_price:
+            if order_price > (1 + CLAIM_LOSS) * self._order_price:
                 return False
             plan, cycles = ordered.settled(self._desk)
         except ir.CompileError:  # tiles or weights do not fit
