@@ -288,10 +288,10 @@ def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | N
     return link(model.graph, steps, objects, placement, budget, plan.params, longest_load)
 
 
-def planned_cycles(plan: Plan, model: LoweredModel, desk: Desk) -> float:
-    """Return what an inference of ``model`` takes by ``plan``, which is complete, as its jobs are estimated. Raises
-    :class:`PlanError` if the plan cannot be carried out."""
-    _, objects, placement, budget = _made(plan, model, desk)
+def planned_cycles(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes = b"") -> float:
+    """Return what an inference of ``model`` takes by ``plan``, which is complete, as its jobs are estimated;
+    ``beneath``: as for :func:`emit_lowered`. Raises :class:`PlanError` if the plan cannot be carried out."""
+    _, objects, placement, budget = _made(plan, model, desk, beneath)
     return scheduled_cycles([job for one in objects for job in one.jobs], placement, budget, plan.params)
 
 
