@@ -90,32 +90,30 @@ class OperationModel:
     def run(self, inputs: Inputs) -> Arrays:
         """Run one inference; return outputs by name. Raises ``InputError``, ``NoKernelError``, and what the device
         does."""
-        values, length = checked_inputs(self.dimension, inputs)
-        told = list[ServedOperation]()
-        for stretch, model in self._stretches(length):
-            if model is None:
-                told.append(_compute(stretch, length, values))
-                continue
-            outputs, stats = model.run(_given(stretch, length, values))
-            told += _taken(stretch, model, outputs, length, values, stats.jobs, stats.begin)
-        return self._ended(told, values)
+        inference = self.begin(inputs)
+        while (part := inference.next_part()) is not None:
+            model, given = part
+            outputs, stats = model.run(given)
+            inference.take(outputs, stats.jobs, stats.begin)
+        return inference.outputs
 
     async def submit(self, runtime: Runtime, inputs: Inputs, *, arrival: int = 0, **how: Any) -> Arrays:
         """Run one inference among the requests of ``runtime``: each operation, or program of several, is one, as
         ``how`` says, so that others are scheduled beside them and suspend them. Returns and raises as :meth:`run` does,
         and what requests raise."""
-        values, length = checked_inputs(self.dimension, inputs)
-        told = list[ServedOperation]()
-        for stretch, model in self._stretches(length):
-            if model is None:
-                told.append(_compute(stretch, length, values))
-                continue
-            request = runtime.submit(model, _given(stretch, length, values), arrival=arrival, **how)
+        inference = self.begin(inputs)
+        while (part := inference.next_part()) is not None:
+            request = runtime.submit(*part, arrival=arrival, **how)
             outputs = await request
             assert request.started is not None
-            told += _taken(stretch, model, outputs, length, values, request.results, request.started)
+            inference.take(outputs, request.results, request.started)
             arrival = 0
-        return self._ended(told, values)
+        return inference.outputs
+
+    def begin(self, inputs: Inputs) -> "OperationInference":
+        """Return an inference that begins, for whoever runs its parts. Raises ``InputError`` and ``NoKernelError``."""
+        values, length = checked_inputs(self.dimension, inputs)
+        return OperationInference(self, values, length, self._stretches(length))
 
     def _stretches(self, length: int) -> Iterator[tuple[OperationStretch, Model | None]]:
         """Yield what runs one behind the other for this length, with the loaded model that runs it: None for what the
@@ -157,10 +155,41 @@ class OperationModel:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ended(self, told: list[ServedOperation], values: Arrays) -> Arrays:
+    def ended(self, told: list[ServedOperation]) -> None:
+        """Count how the operations of an inference were served."""
         self.last = told
         self.served.update(each.how for each in told)
-        return {value.name: values[value.name] for value in self.dimension.proto.graph.output}
+
+
+class OperationInference:
+    """Is one inference, part by part: what :meth:`next_part` gives is run on the device, and :meth:`take` takes what
+    that gave. What the CPU computes in between is computed by then."""
+
+    def __init__(
+        self, model: OperationModel, values: Arrays, length: int,
+        stretches: Iterator[tuple[OperationStretch, Model | None]],
+    ) -> None:  # fmt: skip
+        self._model, self._values, self._length, self._stretches = model, values, length, stretches
+        self._told: list[ServedOperation] = []
+        self._begun: tuple[OperationStretch, Model] | None = None
+        self.outputs: Arrays = {}  #: by name, when there is no further part
+
+    def next_part(self) -> tuple[Model, Arrays] | None:
+        """Return the loaded model that runs next, and what it is given; None when all operations are done."""
+        for stretch, model in self._stretches:
+            if model is not None:
+                self._begun = stretch, model
+                return model, _given(stretch, self._length, self._values)
+            self._told.append(_compute(stretch, self._length, self._values))
+        self._model.ended(self._told)
+        self.outputs = {value.name: self._values[value.name] for value in self._model.dimension.proto.graph.output}
+        return None
+
+    def take(self, outputs: Arrays, jobs: Sequence[JobResult], begin: int) -> None:
+        """Take the outputs of the part that ran last, and its jobs, from cycle ``begin`` on."""
+        assert self._begun is not None
+        stretch, model = self._begun
+        self._told += _taken(stretch, model, outputs, self._length, self._values, jobs, begin)
 
 
 def _given(stretch: OperationStretch, length: int, values: Arrays) -> Arrays:

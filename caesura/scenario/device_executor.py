@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import simpy
 
@@ -13,20 +12,11 @@ from caesura.scenario.output_check import OutputCheck
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import MachineSpec, Scenario
 from caesura.scenario.served_batches import copies_on
-from caesura.scenario.served_model import ServedModel
+from caesura.scenario.served_model import Alone, ServedModel
 from caesura.views import Progress
 from sw.admission import Admission
 from sw.driver import Device, LoadedModel
-from sw.runtime import Arrays, DeadlineMissed, Fleet, FleetRequest, Mechanism, Situation, durations, turns_taken
-
-
-class Alone(NamedTuple):
-    """Holds cycles of one inference that runs by itself: memory access and compute of all layers, and as the host sees
-    it."""
-
-    load: int
-    compute: int
-    latency: int
+from sw.runtime import Arrays, DeadlineMissed, Fleet, FleetRequest, Mechanism, Situation, turns_taken
 
 
 class _Failed(Exception):
@@ -56,7 +46,7 @@ class DeviceExecutor:
     ) -> None:  # fmt: skip
         self.env, self.ticks = simpy.Environment(), scenario.cycles_per_unit
         self._devices, self._models, self._at_arrival = devices, models[0], policies.at_arrival
-        self._loaded = {name: copies_on(devices, [each[name] for each in models]) for name in models[0]}
+        self._loaded = {name: copies_on(name, devices, [each[name] for each in models]) for name in models[0]}
         self.alone: dict[str, Alone] = {}
         self.check = OutputCheck()
         self._keep, self._places = keep, dict[str, dict[tuple[int, int], tuple[tuple[int, ...], int]]]()
@@ -88,10 +78,7 @@ class DeviceExecutor:
         return self._run_alone(self._devices[self._fleet.alive[0]], name, sample)
 
     def _run_alone(self, device: Device, name: str, sample: int) -> Arrays:
-        loaded, outputs, stats = self._models[name].alone(device, sample)
-        layers = durations(loaded.image, stats.jobs).values()
-        loads, computes = sum(layer.load for layer in layers), sum(layer.compute for layer in layers)
-        self.alone[name] = Alone(loads, computes, stats.latency)
+        outputs, self.alone[name] = self._models[name].alone(device, sample)
         return outputs
 
     # -- runs of models --------------------------------------------------------------------------------------
@@ -106,21 +93,26 @@ class DeviceExecutor:
     def _submit(self, run: ModelRun, arrival: float, *, announced: bool = False) -> simpy.Event:
         number = self._next[run.model]
         self._next[run.model] += 1
-        model, done, deadline = self._models[run.model], self.env.event(), run.frame.deadline
-        sample = model.sample_for(number, run)
         cycle = self._cycle(arrival)
+        made = SampleRun(run, self._models[run.model].sample_for(number, run), self.env.event(), cycle)
+        self._ask(made, cycle, announced=announced)
+        return made.done
+
+    def _ask(self, made: SampleRun, cycle: int, *, announced: bool = False) -> None:
+        """Ask for what runs next of ``made``, at ``cycle``."""
+        run, deadline = made.run, made.run.frame.deadline
+        serving, inputs = self._loaded[run.model].part(run, self._models[run.model].samples[made.sample])
         self._fleet.submit(
-            self._loaded[run.model].serving(run),
-            model.samples[sample],
+            serving,
+            inputs,
             priority=0 if self._certified else run.priority,
             deadline=None if deadline is None else self._origin + deadline * self.ticks,
             soft_deadline=not run.frame.drop,  # how many are missed is a result of the scenario
             arrival=cycle,
             announced=announced,
-            tag=SampleRun(run, sample, done, cycle),
+            tag=made,
             stream=run.frame.stream if self._certified else None,
         )
-        return done
 
     def _note_place(self, name: str, device: int, loaded: LoadedModel) -> None:
         where = loaded.engines, loaded.image.meta.lv2_bytes
@@ -140,10 +132,14 @@ class DeviceExecutor:
         assert isinstance(made_for, SampleRun)
         run = made_for.run
         self._note_place(run.model, served.device, request.model)
-        if (outputs := served.outputs) is not None:
+        if served.outputs is not None:
             try:
+                outputs = self._loaded[run.model].take(run, request, served.outputs)
+                if outputs is None:
+                    self._ask(made_for, request.ended)
+                    return
                 self._take(made_for, outputs)
-            except OSError as error:
+            except Exception as error:  # of files, of what is loaded next: it ends the scenario, not the run time
                 self._error = self._error or error
                 return
         self._loaded[run.model].ended(run, dropped=dropped or failed)

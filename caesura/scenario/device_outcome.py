@@ -89,11 +89,12 @@ class DeviceOutcome:
         for span in spans:
             if {"request", "job"} <= span.details.keys():  # a body up to where it was suspended
                 busy[span.details["request"]] += span.end - span.start
-        return [
-            self._request_run(request, served, busy[request.number] / len(sample_runs(request)))
-            for request in requests
-            for served in sample_runs(request)
-        ]
+        parts: dict[SampleRun, list[RequestRun]] = {}  # of models that run operation by operation, several
+        for request in requests:
+            for served in sample_runs(request):
+                run = self._request_run(request, served, busy[request.number] / len(sample_runs(request)))
+                parts.setdefault(served, []).append(run)
+        return [_joined(runs) for runs in parts.values()]
 
     def _request_run(self, request: Request, served: SampleRun, busy: float) -> RequestRun:
         frame, ended = served.run.frame, request.ended
@@ -128,6 +129,18 @@ class DeviceOutcome:
 
     def _scaled(self, idle: tuple[float, float]) -> tuple[float, float]:
         return idle[0] / self.ticks, idle[1] / self.ticks
+
+
+def _joined(parts: Sequence[RequestRun]) -> RequestRun:
+    """Return the run of a model whose parts ran one behind the other."""
+    return replace(
+        parts[-1],
+        busy=sum(part.busy for part in parts),
+        suspended=sum(part.suspended for part in parts),
+        killed=sum(part.killed for part in parts),
+        started_over=sum(part.started_over for part in parts),
+        deferred=sum(part.deferred for part in parts),
+    )
 
 
 def of_all(parts: Sequence[Outcome]) -> Outcome:

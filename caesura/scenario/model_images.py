@@ -43,11 +43,13 @@ def naming(model: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class KernelRecipe:
-    """Says how the kernels of a model with a dynamic dimension are compiled, each for a length."""
+    """Says how the kernels of a model with a dynamic dimension are compiled, each for a length; ``library``: the file
+    where they are found, if the scenario names one."""
 
     path: Path
     options: Options
     cache: bool = True
+    library: Path | None = None
 
 
 class ModelImages:
@@ -118,7 +120,8 @@ class ModelImages:
         limited = replace(options, lv2_limit=spec.lv2_limit or (share if share < params.lv2_bytes else alone))
         if spec.dimension is not None:
             assert engines != "auto"
-            return KernelRecipe(path, replace(limited, engines=engines or params.engines), self._cache)
+            library = None if spec.kernels is None else folder / spec.kernels
+            return KernelRecipe(path, replace(limited, engines=engines or params.engines), self._cache, library)
         if spec.lv2_limit is not None or share >= params.lv2_bytes:
             return self._image(name, spec, path, params, engines, limited)
         claiming = self._image(name, spec, path, params, engines, options)

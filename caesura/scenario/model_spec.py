@@ -20,6 +20,7 @@ _COMPILED = (
     "sizes",
     "options",
     "dimension",
+    "kernels",
     "plan",
     "sequences",
 )
@@ -79,7 +80,8 @@ class ModelSpec(FileTable):
 
     ``engines``: how many share each layer, which ones, or ``auto``; by default all, or one where the machine places
     layers. ``placed``: branches run side by side, each layer on the engine that a policy chooses. ``dimension``: the
-    dynamic dimension along which streams, or ``inputs``, have lengths. ``inputs``: files whose samples requests take in
+    dynamic dimension along which streams, or ``inputs``, have lengths; ``kernels``: a library (``.ckl``) that has
+    kernels for them, of the model or of its operations. ``inputs``: files whose samples requests take in
     turn; random ones if there are none. ``outputs``: the folder for outputs of each request.
     """
 
@@ -98,6 +100,7 @@ class ModelSpec(FileTable):
     sizes: dict[str, Count] = Field(default_factory=dict)  #: of dynamic dimensions that stay the same, by name
     sequences: Count | None = None  #: of a model that keeps a state: conversations that share a step
     dimension: str | None = None
+    kernels: Path | None = None
     plan: Path | None = None  #: a plan of the model, by which it is compiled
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)  #: of the compiler, by name
     inputs: Annotated[list[Path], pydantic.BeforeValidator(_several)] = Field(default_factory=list)
@@ -130,6 +133,8 @@ class ModelSpec(FileTable):
             raise ValueError("is placed on all engines of the machine, and has engines; remove one")
         if self.dimension is not None and (odd := self.given(("placed", "plan", "batch", "sizes", "sequences"))):
             raise ValueError(f"has a dynamic dimension, which these are not for: {', '.join(odd)}; remove one")
+        if self.kernels is not None and self.dimension is None:
+            raise ValueError("has kernels, which are for lengths, and no dimension; name the one that varies")
         if self.dimension is not None and self.engines == "auto":
             raise ValueError('has a dynamic dimension, and engines = "auto", which is for one size; give a number')
         if odd := [name for name in self.options if name in _SAID_ELSEWHERE]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from caesura.scenario.model_executor import ModelRun
 from caesura.scenario.served_model import ModelCopies, ServedModel
+from caesura.scenario.served_operations import OperationCopies, ServedOperations
 from caesura.scenario.served_steps import AnyConversation, ServedSteps, StepCopies
 from sw.driver import Device, LoadedModel
 from sw.runtime import BatchedConversation, ConversationBatch
@@ -50,8 +51,10 @@ class BatchCopies(StepCopies):
             self._batches.remove(batch)
 
 
-def copies_on(devices: Sequence[Device], models: Sequence[ServedModel]) -> ModelCopies:
-    """Return a model as it is loaded on ``devices``, each with what is in its place in ``models``."""
+def copies_on(name: str, devices: Sequence[Device], models: Sequence[ServedModel]) -> ModelCopies:
+    """Return the model ``name`` as it is loaded on ``devices``, each with what is in its place in ``models``."""
+    if isinstance(models[0], ServedOperations):
+        return OperationCopies(name, models[0])
     if isinstance(models[0], BatchedSamples):
         return BatchCopies(devices[0], models[0])
     if isinstance(models[0], ServedSteps):

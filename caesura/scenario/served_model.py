@@ -4,13 +4,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
+from typing import NamedTuple
 
 from caesura.lengths import DynamicModel
 from caesura.samples import Input, Sample, samples_of
 from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_executor import ModelRun
 from sw.driver import Device, LoadedModel
-from sw.runtime import InputError, ModelOnDevices, RunStats, Session
+from sw.runtime import InputError, ModelOnDevices, Request, RunStats, Session, durations
+
+Part = tuple[ModelOnDevices, Sample]  #: what a request to the run time runs, and its inputs
+
+
+class Alone(NamedTuple):
+    """Holds cycles of one inference that runs by itself: memory access and compute of all layers, and as the host sees
+    it."""
+
+    load: int
+    compute: int
+    latency: int
+
+    @classmethod
+    def of(cls, loaded: LoadedModel, stats: RunStats) -> "Alone":
+        """Return those of a run of a loaded model."""
+        layers = durations(loaded.image, stats.jobs).values()
+        return cls(sum(layer.load for layer in layers), sum(layer.compute for layer in layers), stats.latency)
+
 
 SAMPLES = 2  #: random inputs of each model, used in turn; of those in files as many run alone first
 
@@ -39,10 +58,11 @@ class ServedModel:
         one = self.copies[0]
         return one if isinstance(one, LoadedModel) else one.loaded_for(self.samples[sample])
 
-    def alone(self, device: Device, sample: int) -> tuple[LoadedModel, Sample, RunStats]:
-        """Run a sample on ``device`` with nothing else; return what ran, its outputs, and how long that took."""
+    def alone(self, device: Device, sample: int) -> tuple[Sample, Alone]:
+        """Run a sample on ``device`` with nothing else; return its outputs, and how long that took."""
         loaded = self.loaded(sample)
-        return loaded, *Session(device, loaded).run(self.samples[sample])
+        outputs, stats = Session(device, loaded).run(self.samples[sample])
+        return outputs, Alone.of(loaded, stats)
 
     def close(self) -> None:
         """Compile no more kernels."""
@@ -65,6 +85,14 @@ class ModelCopies:
     def serving(self, run: ModelRun) -> ModelOnDevices:
         """Return what serves ``run``."""
         return self
+
+    def part(self, run: ModelRun, sample: Sample) -> Part:
+        """Return what is to be run first, or next, for ``run``, which takes ``sample``."""
+        return self.serving(run), sample
+
+    def take(self, run: ModelRun, request: Request, outputs: Sample) -> Sample | None:
+        """Take the outputs of a part of ``run``; return those of all of it, or None if another part is to run."""
+        return outputs
 
     def ended(self, run: ModelRun, *, dropped: bool) -> None:
         """Say that ``run`` has ended, with a result unless it was ``dropped``."""

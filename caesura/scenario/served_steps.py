@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from caesura.samples import Sample, random_of
 from caesura.scenario.file_table import ScenarioError
 from caesura.scenario.model_executor import ModelRun
 from caesura.scenario.schema import Scenario
-from caesura.scenario.served_model import SAMPLES, ModelCopies, ServedModel
+from caesura.scenario.served_model import SAMPLES, Alone, ModelCopies, ServedModel
 from caesura.step_samples import sequences_of
 from hw.image import Image
 from sw.driver import Device, LoadedModel
@@ -16,7 +17,6 @@ from sw.runtime import (
     BatchedConversation,
     Conversation,
     InputError,
-    RunStats,
     batch_places,
     counts_steps,
     most_steps,
@@ -43,16 +43,16 @@ class ServedSteps(ServedModel):
         """Return the numbers of all steps, which run alone in this order."""
         return range(len(self.samples))
 
-    def alone(self, device: Device, sample: int) -> tuple[LoadedModel, Sample, RunStats]:
+    def alone(self, device: Device, sample: int) -> tuple[Sample, Alone]:
         """Run a step on ``device`` with nothing else, behind those of its sequence before it, which ran just now;
-        return what ran, its outputs, and how long that took."""
+        return its outputs, and how long that took."""
         loaded = self.loaded(sample)
         if sample in self.starts:
             self._alone[:] = [self.begun(device, loaded)]
         outputs, stats = self._alone[0].step(self.samples[sample])
         if sample + 1 in self.starts:
             self.over(self._alone.pop())
-        return loaded, outputs, stats
+        return outputs, Alone.of(loaded, stats)
 
     def begun(self, device: Device, loaded: LoadedModel) -> AnyConversation:
         """Return a conversation that runs by itself."""
@@ -63,13 +63,18 @@ class ServedSteps(ServedModel):
         conversation.close()
 
 
-@dataclass(frozen=True, eq=False)
-class _OnOneDevice:
-    conversation: AnyConversation
+Served = TypeVar("Served")
 
-    def on(self, device: int) -> AnyConversation:
-        """Return the conversation, which is on the only device."""
-        return self.conversation
+
+@dataclass(frozen=True, eq=False)
+class OnDevice(Generic[Served]):
+    """Is what serves a request on the only device: a conversation, say."""
+
+    served: Served
+
+    def on(self, device: int) -> Served:
+        """Return it, whatever the device."""
+        return self.served
 
 
 class StepCopies(ModelCopies):
@@ -81,12 +86,12 @@ class StepCopies(ModelCopies):
         self._device = device
         self._open: dict[tuple[str, int, int], AnyConversation] = {}
 
-    def serving(self, run: ModelRun) -> _OnOneDevice:
+    def serving(self, run: ModelRun) -> OnDevice[AnyConversation]:
         """Return the conversation that ``run`` goes on with."""
         key = run.frame.stream, run.frame.number, run.stage
         if not run.token:
             self._open[key] = self.begun()
-        return _OnOneDevice(self._open[key])
+        return OnDevice(self._open[key])
 
     def begun(self) -> AnyConversation:
         """Return the conversation of a request that begins."""
