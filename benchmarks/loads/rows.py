@@ -153,12 +153,14 @@ def _gains(params: SocParams, load: Load, requests: int) -> _Gains:
     """Return the gains over first come, first served without preemption. ``sla``: of requests that were in time."""
     server = _server(params, False)
     alone = server.alone(load)
-    ours = server.serve(load, alone, requests).figures
-    theirs = server.serve(load, alone, requests, preemptive=False, policy="fcfs").figures
+    served = server.serve(load, alone, requests), server.serve(load, alone, requests, preemptive=False, policy="fcfs")
+    ours, theirs = (one.figures for one in served)
+    by_priority = [one.fairness_by_priority for one in served]
     return {
         "antt": theirs["antt"] / ours["antt"],
         "stp": ours["stp"] / theirs["stp"],
         "fairness": ours["fairness"] / theirs["fairness"],
+        "fairness_by_priority": by_priority[0] / by_priority[1],
         "sla": _in_time(ours) / max(_in_time(theirs), 1 / theirs["requests"]),
     }
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import caesura
@@ -73,6 +74,17 @@ class ServedLoad:
     def cycles(self, percent: float) -> float:
         """Return a percentile of the cycles from the arrival of an urgent request to its end."""
         return metrics.percentile([frame.turnaround for frame in self.urgent], percent)
+
+    @property
+    def fairness_by_priority(self) -> float:
+        """Return the smallest progress of a tenant over its priority, divided by the largest: 1 is fair. So the
+        publications of PREMA and MoCA weigh it, told from memory; priorities count from 1."""
+        lowest = min(tenant.priority for tenant in self.load.tenants)
+        progress: dict[str, list[float]] = {tenant.name: [] for tenant in self.load.tenants}
+        for frame in self.outcome.frames:
+            progress[frame.stream].append(self.alone[frame.stream] / frame.turnaround)
+        weighed = [mean(progress[one.name]) / (one.priority - lowest + 1) for one in self.load.tenants]
+        return min(weighed) / max(weighed)
 
     @property
     def in_time(self) -> int:

@@ -134,6 +134,19 @@ def test_what_urgent_requests_take_and_what_others_keep():
     assert found.kept == pytest.approx(100 * (100 + 50) / (200 - 2 * 10))
 
 
+def test_fairness_by_priority_wants_more_progress_for_the_more_urgent():
+    tenants = tuple(Tenant(name, ("vgg16",), Every(1.0), priority) for name, priority in (("low", 0), ("high", 1)))
+    load = Load("x", tenants, NOWHERE, demand=0.9)
+
+    def of(low, high):
+        frames = [Frame("low", 0, 0.0, end=100 / low), Frame("high", 0, 5.0, end=5 + 100 / high)]
+        outcome = Outcome(1, 1, frames, [])
+        return ServedLoad(load, built(load), outcome, {"low": 100.0, "high": 100.0}, BASE).fairness_by_priority
+
+    assert of(0.4, 0.8) == pytest.approx(1)
+    assert of(0.8, 0.8) == of(0.2, 0.8) == pytest.approx(0.5)
+
+
 def test_rows_have_names_of_their_own():
     names = [figure.name for figure in rows.figures()]
     assert len(set(names)) == len(names)
