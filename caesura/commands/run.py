@@ -28,6 +28,9 @@ def run(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="keep the outputs in this .npz file")] = None,
     backend: AnyBackend = None,
+    device: Annotated[
+        str | None, typer.Option(help="a board in place of a backend: serial:PORT, or serial:PORT@BAUD")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -64,7 +67,7 @@ def run(
     if urgent is None and not is_image(model) and (states := steps_of(model, input)):
         _refuse_for_varying(
             {"--csv": as_csv, "--vcd": vcd, "--trace": trace, "--profile": profile, "--report": page, "--units": units,
-             "--kernels": kernels},
+             "--kernels": kernels, "--device": device},
             "steps of a sequence are inferences of their own",
         )  # fmt: skip
         assert input is not None
@@ -75,7 +78,15 @@ def run(
         return
     if input is not None and urgent is None and not is_image(model) and varies(model, compilation):
         _refuse_for_varying(
-            {"--csv": as_csv, "--vcd": vcd, "--trace": trace, "--profile": profile, "--report": page, "--units": units},
+            {
+                "--csv": as_csv,
+                "--vcd": vcd,
+                "--trace": trace,
+                "--profile": profile,
+                "--report": page,
+                "--units": units,
+                "--device": device,
+            },
             "inputs that vary in length have an image each",
         )
         run_varying(
@@ -89,7 +100,7 @@ def run(
     if urgent is not None:
         _refuse_beside_urgent(
             {"--check": check, "--csv": as_csv, "--vcd": vcd, "--samples": samples > 1, "--profile": profile,
-             "--report": page, "--units": units}
+             "--report": page, "--units": units, "--device": device}
         )  # fmt: skip
         run_with_urgent(
             model, urgent, compilation, at=at, every=every, input=input, seed=seed, output=output, backend=backend,
@@ -106,19 +117,21 @@ def run(
     if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
     data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
-    backend = chosen_backend(backend, image.params)
+    if device is not None and (backend or vcd or units):
+        raise api.UsageError("--device is a board; what --backend, --vcd and --units say is of simulators")
+    backend = device or chosen_backend(backend, image.params)
     report = _begun_report(image, backend, input, samples, seed)
     # The fast model knows when its units run; on the RTL that has to be watched for.
     recorded = units or (backend == "model" and vcd is None and trace is not None)
-    with Progress() as progress, _device(image, backend, vcd, progress, recorded=recorded) as device:
-        _run_samples(device, image, data, report, progress, keep_weights=keep_weights)
+    with Progress() as progress, _device(image, backend, vcd, progress, recorded=recorded) as opened:
+        _run_samples(opened, image, data, report, progress, keep_weights=keep_weights)
         if check:
             progress.task("checking layer by layer")
             report.check = checks.check_model(
-                device, model, data, report.outputs, fallback=compilation.fallback, batch=compilation.batch or 1,
+                opened, model, data, report.outputs, fallback=compilation.fallback, batch=compilation.batch or 1,
                 sizes=compilation.sizes, jobs=compilation.jobs, cache=compilation.cache,
             )  # fmt: skip
-        runs, interrupts = getattr(device.bus, "runs", []), device.driver.handled_interrupts
+        runs, interrupts = getattr(opened.bus, "runs", []), opened.driver.handled_interrupts
     if trace:
         counters = job_counters([job for stats in report.stats for job in stats.jobs])
         write_trace(trace, run_spans(report.stats, runs, interrupts), counters)
@@ -175,7 +188,11 @@ def _begun_report(image: Image, backend: str, input: Path | None, samples: int, 
 
 
 def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *, recorded: bool) -> api.Device:
-    """Return a device, which keeps when its units run if it shall be ``recorded``."""
+    """Return a device, which keeps when its units run if it shall be ``recorded``; ``backend`` may name a board."""
+    if ":" in backend:
+        from caesura.serial_device import serial_device
+
+        return serial_device(backend, image.params)
     if not recorded:
         return api.open(image.params, backend, vcd=vcd, progress=progress.cycles)
     try:
