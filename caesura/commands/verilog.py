@@ -8,6 +8,7 @@ import typer
 
 from caesura import api
 from caesura.commands.options import Json, ParamsFile, Preset, Set
+from caesura.fusesoc_core import write_core
 from caesura.machines import machine
 from caesura.views import json_text, say, write
 
@@ -21,7 +22,7 @@ def verilog(
     split: Annotated[bool, typer.Option("--split", help="one file for each module")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the accelerator as Verilog."""
+    """Write the accelerator as Verilog, with a core file for FuseSoC."""
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
     from sim.rtl import write_verilog  # after the check, as it loads Amaranth
     from sim.toolchain import Stages
@@ -30,6 +31,7 @@ def verilog(
     started = time.monotonic()
     stages = Stages(subject="verilog", announcement="from RTL to Verilog (once; the result is cached)")
     files = write_verilog(hardware, output, sources=sources, split=split, stages=stages)
+    core = write_core(output, files[0].stem, files, f"machine {hardware.name!r}")
     texts = {path: path.read_text() for path in files}
     counts = {
         "modules": sum(text.count("\nendmodule\n") for text in texts.values()),
@@ -38,7 +40,7 @@ def verilog(
     if as_json:
         sizes = [{"path": str(path), "bytes": len(text.encode())} for path, text in texts.items()]
         spent = round(time.monotonic() - started, 1)
-        write(json_text({"machine": hardware.name, "files": sizes, **counts, "seconds": spent}))
+        write(json_text({"machine": hardware.name, "files": sizes, "core": str(core), **counts, "seconds": spent}))
         return
     if not split:
         say(f"{files[0]}: {counts['modules']} modules, {counts['lines']:,} lines")

@@ -1,0 +1,1 @@
+"""The accelerator as a core of LiteX."""
