@@ -27,7 +27,7 @@ endif
 TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training examples/words benchmarks release))))) tests/support/check tests/support/lockstep.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint mypy format docs baseline clean
+.PHONY: help setup demo test test-all lint mypy format docs silicon baseline clean
 
 help: ## list the targets
 	@echo "usage: make TARGET   [PYTHON=python3] [JOBS=2] [ROOM=sw/driver]"
@@ -63,6 +63,11 @@ format: setup ## apply ruff's fixes and formatting
 docs: setup ## build the documentation as a site in site/; links that lead nowhere are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "==> site/index.html"
+
+silicon: setup ## place and route blocks that changed, and synthesise, place and route a machine (long; goes on where it was)
+	@$(BIN)/python -m benchmarks.silicon
+	@$(BIN)/python -m benchmarks.silicon --machines
+	@$(BIN)/caesura fpga --preset nano --seeds 1
 
 baseline: $(RUN_STAMP) ## rewrite benchmarks/baseline.json, after a change of cycles or code that is meant (minutes)
 	@$(BIN)/python -m benchmarks.baseline --write

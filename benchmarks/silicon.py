@@ -28,7 +28,7 @@ CLOCK = 100.0  #: MHz that whole machines aim at
 TARGET = 150.0  #: MHz that the tools aim at: beyond what any block reaches, as they rest once they are there
 SEEDS = (1, 2, 3)
 #: Whole machines that are to fit a part, with the multipliers that they may take of it.
-MACHINES = {"ecp5": (PARTS["lfe5um5g-85f"], 150)}
+MACHINES = {"ecp5": (PARTS["lfe5um5g-85f"], 150), "nano": (PARTS["lfe5um5g-85f"], 44)}
 #: What the tools alone may change between two netlists that are nearly the same, as a share.
 FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
 PAGE = Path(__file__).parents[1] / "docs" / "fpga.md"
