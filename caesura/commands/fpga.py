@@ -30,6 +30,9 @@ def fpga(
     multipliers: Annotated[
         int | None, typer.Option("--multipliers", min=0, help="how many it may take (default: all of the part)")
     ] = None,
+    router: Annotated[
+        str | None, typer.Option("--router", help="nextpnr's router: router1 (default) or router2")
+    ] = None,
     area: Annotated[bool, typer.Option("--area", help="synthesis alone, and its cells by module")] = False,
     depth: Annotated[int, typer.Option("--depth", min=0, max=8, help="levels of modules that --area tells")] = 3,
     output: Annotated[
@@ -41,11 +44,14 @@ def fpga(
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
     if output is not None and area:
         raise api.UsageError("--area ends with synthesis, so there is no bitstream for --output")
-    from caesura.fpga import boards, flow, manifest, netlist, tables, tools  # loads Amaranth
+    from caesura.fpga import boards, flow, manifest, netlist, routing, tables, tools  # loads Amaranth
     from caesura.fpga.area import by_module
     from caesura.fpga.synthesis import top_of
     from sim.toolchain import Stages
 
+    chosen_router = router or routing.ROUTERS[0]
+    if chosen_router not in routing.ROUTERS:
+        raise api.UsageError(f"--router {router}: must be {' or '.join(routing.ROUTERS)}")
     tools.require("synthesis", *(() if area else ("place and route",)))
     netlist.known(block)
     part = boards.part(board or (_PART if block else _BOARD))
@@ -53,8 +59,8 @@ def fpga(
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
         design = netlist.elaborated(hardware, block)
     chosen = range(1, seeds + 1)
-    about = manifest.manifest(design, hardware, part, target, () if area else chosen, block)
-    work = flow.Flow(part, target, stages, multipliers)
+    about = manifest.manifest(design, hardware, part, target, () if area else chosen, block, chosen_router)
+    work = flow.Flow(part, target, stages, multipliers, chosen_router)
     if area:
         rows = by_module(top_of(work.mapped(design)), design.modules, depth)
         if as_json:

@@ -22,12 +22,13 @@ _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 3e-6
 @dataclass(frozen=True)
 class Flow:
     """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz. ``multipliers`` is how many the
-    netlist may take, by default as many as the part has."""
+    netlist may take, by default as many as the part has; ``router`` is one of ``routing.ROUTERS``."""
 
     part: Part
     target: float
     stages: Stages
     multipliers: int | None = None
+    router: str = routing.ROUTERS[0]
 
     def mapped(self, netlist: Netlist) -> bytes:
         """Return the netlist in cells of the part. Raises :class:`sim.toolchain.BuildError`."""
@@ -56,12 +57,8 @@ class Flow:
         """Return the result of one seed, see :func:`caesura.fpga.routing.route`, and its configuration. Raises
         :class:`sim.toolchain.BuildError`."""
         kept = KeptStages(_FOLDER)
-        about = (
-            mapped,
-            routing.arguments(self.part, seed, self.target),
-            self.part.clock,
-            tools.version("place and route"),
-        )
+        options = routing.arguments(self.part, seed, self.target, self.router)
+        about = (mapped, options, self.part.clock, tools.version("place and route"))
         key = key_of("routed", *about, *map(inspect.getsource, (routing, paths)))
         raw, config = kept.find(key), kept.find(f"{key}-config")
         if raw is None or config is None:
@@ -69,7 +66,7 @@ class Flow:
             size = len(mapped)
             with self.stages.stage(f"{name}: place and route", size=size, seconds=size * _ROUTING_RATE):
                 result, config = kept.worked(
-                    key, lambda work: routing.route(mapped, self.part, seed, self.target, work)
+                    key, lambda work: routing.route(mapped, options, self.part, seed, work)
                 )
             raw = json.dumps(result).encode()
             kept.keep(f"{key}-config", config)

@@ -13,7 +13,8 @@ from hw.contract.params import SocParams
 
 
 def manifest(
-    netlist: Netlist, params: SocParams, part: Part, target: float, seeds: Sequence[int], block: str | None
+    netlist: Netlist, params: SocParams, part: Part, target: float, seeds: Sequence[int], block: str | None,
+    router: str,
 ) -> dict[str, Any]:
     """Return all that it takes to make a result again."""
     return {
@@ -27,6 +28,7 @@ def manifest(
         "speed": part.speed,
         "target_mhz": target,
         "seeds": list(seeds),
+        "router": router,
         "tools": {need: tools.version(need) for need in ("synthesis", "place and route")},
     }
 

@@ -1,6 +1,7 @@
 """The third stage: places and routes with one seed, and reads what became of it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,20 @@ from caesura.fpga.tools import nextpnr
 RESOURCES = {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "bram": "DP16KD", "mult": "MULT18X18D"}
 
 
-def arguments(part: Part, seed: int, target: float) -> list[str]:
+#: nextpnr's routers, its own choice first.
+ROUTERS = ("router1", "router2")
+
+
+def arguments(part: Part, seed: int, target: float, router: str) -> list[str]:
     """Return nextpnr's arguments, those for files left out. ``target`` is in MHz; one that is not reached is no
-    error."""
-    chosen = [part.option, "--package", part.package, "--speed", part.speed]
+    error. ``router`` is one of ``ROUTERS``."""
+    chosen = [part.option, "--package", part.package, "--speed", part.speed, "--router", router]
     return [*chosen, "--freq", f"{target:g}", "--seed", str(seed), "--timing-allow-fail", "--lpf-allow-unconstrained"]
 
 
-def route(mapped: bytes, part: Part, seed: int, target: float, work: Path) -> tuple[dict[str, Any], bytes]:
-    """Place and route; return the result and the configuration for ecppack. Raises :class:`sim.toolchain.BuildError`.
+def route(mapped: bytes, options: Sequence[str], part: Part, seed: int, work: Path) -> tuple[dict[str, Any], bytes]:
+    """Place and route with the ``options`` of :func:`arguments`; return the result and the configuration for ecppack.
+    Raises :class:`sim.toolchain.BuildError`.
 
     The result holds ``seed``, ``fmax`` in MHz, ``use`` (used and available of each of ``RESOURCES``) and ``paths``,
     see :func:`caesura.fpga.paths.worst_paths`.
@@ -29,7 +35,7 @@ def route(mapped: bytes, part: Part, seed: int, target: float, work: Path) -> tu
     (work / "mapped.json").write_bytes(mapped)
     (work / "pins.lpf").write_text(_pins(part))
     files = ["--json", "mapped.json", "--lpf", "pins.lpf", "--report", "report.json", "--sdf", "delays.sdf"]
-    nextpnr([*arguments(part, seed, target), *files, "--textcfg", "design.config"], work)
+    nextpnr([*options, *files, "--textcfg", "design.config"], work)
     report = json.loads((work / "report.json").read_text())
     counts = report["utilization"]
     result = {
