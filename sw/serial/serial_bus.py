@@ -20,6 +20,7 @@ from hw.contract.serial import (
 
 _ALL_BYTES = (1 << WORD_BYTES) - 1
 _RESPONSE_BYTES = RESPONSE.size + CRC_BYTES
+_MOST_NOISE = 256  #: bytes that are skipped in wait of a response: a line that never falls silent would hold a host up
 
 
 class SerialPort(Protocol):
@@ -59,6 +60,7 @@ class SerialBus:
         self.costs = HostCosts.free()
         self._port, self._attempts = port, attempts
         self._number = 0
+        self._heard = 0  # bytes
         self._closed = False
         self._look()
 
@@ -145,21 +147,29 @@ class SerialBus:
         self._number = (self._number + 1) % NUMBERS
         head = op | self._number << 4
         request = framed(REQUEST, head, address, enables, data)
+        before = self._heard
         for _ in range(self._attempts):
             self._port.reset_input_buffer()
             self._port.write(request)
             response = self._response(head)
             if response is not None:
                 return response
-        raise BusTimeout(f"{op.name} at {address:#x}: no answer to {self._attempts} requests over the serial line")
+        heard = self._heard - before
+        told = f"{heard} bytes came, but none of its responses: noise, another speed or another device" if heard else ""
+        raise BusTimeout(
+            f"{op.name} at {address:#x}: no answer to {self._attempts} requests over the serial line: "
+            f"{told or 'nothing came'}"
+        )
 
     def _response(self, head: int) -> tuple[int, int] | None:
         """Return status and data of the response to ``head``, or None if it does not come. What is damaged, and
         responses to other requests, are skipped."""
-        raw = b""
-        while True:
+        raw, last = b"", self._heard + _MOST_NOISE
+        while self._heard < last:
             raw = raw[raw.find(SYNC) :] if SYNC in raw else b""
-            raw += self._port.read(_RESPONSE_BYTES - len(raw))
+            came = self._port.read(_RESPONSE_BYTES - len(raw))
+            self._heard += len(came)
+            raw += came
             if len(raw) < _RESPONSE_BYTES:
                 return None
             fields = unframed(RESPONSE, raw)
@@ -169,3 +179,4 @@ class SerialBus:
                 return fields[1], fields[2]
             else:
                 raw = b""
+        return None

@@ -169,3 +169,19 @@ def test_a_closed_line_is_left_alone(bus, line, monkeypatch):
 def test_wide_words_have_no_line():
     with pytest.raises(ParamError, match="'base': over a serial line dram_word must be 8, not 16"):
         BoardTop(preset("base"), 16)
+
+
+def test_noise_that_never_ends_is_told():
+    class Noisy:
+        def write(self, data: bytes) -> int:
+            return len(data)
+
+        def read(self, size: int) -> bytes:
+            return bytes([0xA5] * size)
+
+        def reset_input_buffer(self) -> None: ...
+
+        def close(self) -> None: ...
+
+    with pytest.raises(BusTimeout, match=r"\d+ bytes came, but none of its responses: noise, another speed"):
+        SerialBus(Noisy(), PARAMS)
