@@ -65,9 +65,7 @@ class Flow:
             tools.require("place and route")
             size = len(mapped)
             with self.stages.stage(f"{name}: place and route", size=size, seconds=size * _ROUTING_RATE):
-                result, config = kept.worked(
-                    key, lambda work: routing.route(mapped, options, self.part, seed, work)
-                )
+                result, config = kept.worked(key, lambda work: routing.route(mapped, options, self.part, seed, work))
             raw = json.dumps(result).encode()
             kept.keep(f"{key}-config", config)
             kept.keep(key, raw)

@@ -13,7 +13,12 @@ from hw.contract.params import SocParams
 
 
 def manifest(
-    netlist: Netlist, params: SocParams, part: Part, target: float, seeds: Sequence[int], block: str | None,
+    netlist: Netlist,
+    params: SocParams,
+    part: Part,
+    target: float,
+    seeds: Sequence[int],
+    block: str | None,
     router: str,
 ) -> dict[str, Any]:
     """Return all that it takes to make a result again."""
