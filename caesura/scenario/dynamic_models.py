@@ -18,6 +18,7 @@ from caesura.scenario.schema import Scenario
 from caesura.scenario.served_model import ServedModel, samples_in
 from caesura.scenario.served_operations import ServedOperations
 from compiler import DynamicDimension
+from sw.kernels import NoKernelError
 
 
 def load_dynamic(
@@ -54,8 +55,8 @@ def _by_operation(
     device: Device, scenario: Scenario, name: str, recipe: KernelRecipe, engines: Sequence[int],
     samples: list[Sample], lengths: Sequence[int],
 ) -> ServedOperations:  # fmt: skip
-    """Return the model with the kernels of its operations that the library has. Raises ``NoKernelError`` for a length
-    that has none."""
+    """Return the model with the kernels of its operations that the library has. Raises :class:`ScenarioError` for a
+    length that has none."""
     if scenario.machine.devices > 1:
         raise ScenarioError(
             f"model {name!r} runs operation by operation, on one device: remove machine.devices = "
@@ -69,14 +70,17 @@ def _by_operation(
         )
         for _ in range(copies(scenario, name))
     ]  # fmt: skip
-    for length in lengths:
-        models[0].match(length)
+    try:
+        for length in lengths:
+            models[0].match(length)
+    except NoKernelError as error:
+        raise ScenarioError(f"model {name!r}: kernels {recipe.library}: {error}") from None
     by_length = {} if samples else {length: at for at, length in enumerate(lengths)}
-    samples = samples or [_random_inputs(models[0], length, scenario.seed) for length in lengths]
+    samples = samples or [_random_inputs(name, models[0], length, scenario.seed) for length in lengths]
     return ServedOperations([], engines, samples, by_length, models)
 
 
-def _random_inputs(model: OperationModel, length: int, seed: int) -> Sample:
+def _random_inputs(name: str, model: OperationModel, length: int, seed: int) -> Sample:
     """Return random inputs, of 8 bits or numbers. Raises :class:`ScenarioError` for whole numbers, whose range nothing
     says where nothing is compiled."""
     made, rng = dict[str, np.ndarray](), np.random.default_rng(seed)
@@ -90,7 +94,9 @@ def _random_inputs(model: OperationModel, length: int, seed: int) -> Sample:
         elif dtype.kind == "f":
             made[value.name] = rng.standard_normal(shape).astype(dtype)
         else:
-            raise ScenarioError(f"model {model.dimension.model!r}: input {value.name!r} is {dtype}: name inputs")
+            raise ScenarioError(
+                f"model {name!r}: input {value.name!r} is {dtype}, whose range nothing says: give inputs = a file"
+            )
     return made
 
 

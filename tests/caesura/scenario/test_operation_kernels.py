@@ -9,7 +9,6 @@ from compiler import DynamicDimension, import_model, reference
 from hw.contract.params import preset
 from hw.image import ImageError
 from sim.backends import MODEL
-from sw.kernels import NoKernelError
 from tests.caesura.lengths.test_operation_model import HEADS, WIDTH, library
 from tests.caesura.scenario.test_real_models import content, stream
 from tests.support.length_nets import conv_net
@@ -58,6 +57,23 @@ def test_an_urgent_model_suspends_them_and_they_go_on(folder, backend):
     assert sum(run.suspended for run in found.outcome.requests if run.model == "net") > 1
 
 
+def test_one_that_is_late_is_dropped_between_its_parts_and_others_go_on(folder):
+    """Without linked programs' help: the CPU computes an operation in the middle, so that there are several parts."""
+    library(folder / "net.onnx", folder / "some.ckl", preset("tiny"), lambda demand: (
+        [] if demand.class_1.get("head_size") == 20 else [range(4, 25, 4)]
+    ))  # fmt: skip
+    spec = {"kernels": "some.ckl", "fallback": True}
+    whole = served(folder, spec, stream("net", 0, lengths=24)).outcome.requests[0]
+    arrivals = [0, 100_000, 200_000]
+    for share in (0.1, 0.4, 0.6, 0.9):
+        deadline = share * (whole.end - whole.arrival)
+        found = served(folder, spec, stream("net", *arrivals, lengths=24, deadline=deadline, late="drop"))
+        assert [run.dropped for run in found.outcome.requests] == [True] * 3
+        assert found.mismatches == []
+    found = served(folder, spec, stream("net", *arrivals, lengths=24, deadline=2 * whole.end, late="drop"))
+    assert (found.outcome.checked, found.mismatches) == (3, [])
+
+
 def test_inputs_of_files_give_what_the_reference_does(folder):
     x = np.random.default_rng(3).integers(-128, 128, (1, 16, WIDTH)).astype(np.int8)
     np.savez(folder / "one.npz", x=x)
@@ -69,7 +85,7 @@ def test_inputs_of_files_give_what_the_reference_does(folder):
 
 
 def test_what_cannot_be_served_is_named(folder):
-    with pytest.raises(NoKernelError, match="length 64"):
+    with pytest.raises(ScenarioError, match=r"model 'net': kernels .*net\.ckl: no kernel for operation .* length 64"):
         served(folder, {}, stream("net", 0, lengths=64))
     with pytest.raises(ScenarioError, match="has kernels, which are for lengths, and no dimension"):
         served(folder, {"dimension": None}, stream("net", 0))
