@@ -134,15 +134,20 @@ class Networks:
         """Return by how much the fast model's cycles differ from the RTL's, network by network, in percent; whether all
         outputs are right; and the cycles of both."""
         if lab not in self._beside:
-            self._beside[lab] = {}
-            for backend in ("model", "native"):
-                with Lab(lab.params, backend, lab.progress) as other:
-                    for name in AGAINST_RTL:
-                        self._beside[lab].setdefault(name, {})[backend] = other.run(name)
+            self._beside[lab] = {name: self._on_both(lab, name) for name in AGAINST_RTL}
         runs = self._beside[lab]
         cycles = {name: {backend: run.stats.cycles for backend, run in of.items()} for name, of in runs.items()}
         apart = {name: round(100 * (of["model"] / of["native"] - 1), 2) for name, of in cycles.items()}
         return apart, all(run.correct for of in runs.values() for run in of.values()), cycles
+
+    def _on_both(self, lab: Lab, name: str) -> dict[str, Run]:
+        """Return the network's runs by backend, each the first on its device: so both meet refreshes of the DRAM at the
+        same moments."""
+        found, image = {}, self._cold(lab, name).image()
+        for backend in ("model", "native"):
+            with Lab(lab.params, backend, lab.progress) as other:
+                found[backend] = other.run_image(name, image, within_contracts=True)
+        return found
 
     def _cold(self, lab: Lab, name: str) -> ColdCompilation:
         if (lab, name) not in self._compiled:
