@@ -219,7 +219,8 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
     if first and sum(size for _, size in tiles) + cut.table <= budget.windows:
         limit = budget.windows - cut.table
     batches = _even_batches(tiles, limit)
-    if batches and context.ends and isinstance(emitter, MatrixVectorEmitter):
+    longest = isinstance(emitter, MatrixVectorEmitter) or _loads_longest(layer, mine, budget, params)
+    if batches and context.ends and longest:
         batches = smaller_at_the_end(batches, tiles[0][1])
     for number, batch in enumerate(batches):
         yield _Batch(emitter, engine, tuple(batch), first and number == 0)
@@ -257,12 +258,16 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     Half of the ring, where weights take longer from DRAM than the MAC array needs for them: the next job's load fills
     all the time that this one takes, and each job more would begin with an idle array once more.
     """
+    return budget.windows // 2 if _loads_longest(layer, pixels, budget, params) else budget.job_weights
+
+
+def _loads_longest(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, params: SocParams) -> bool:
+    """Return whether weights take longer from DRAM than the MAC array needs for them, on an engine that computes
+    ``pixels``."""
     if layer.depthwise:
-        return budget.job_weights
-    block = params.rows * params.out_channels
-    load = moved(block * budget.engines, params)
-    compute = sum(max(tile.pixels, params.rows) for tile in pixels)
-    return budget.windows // 2 if load > compute else budget.job_weights
+        return False
+    load = moved(params.rows * params.out_channels * budget.engines, params)
+    return load > sum(max(tile.pixels, params.rows) for tile in pixels)
 
 
 def _emitter(work: ConvWork, context: KernelContext) -> ConvEmitter | MatrixVectorEmitter:

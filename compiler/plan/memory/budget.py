@@ -81,13 +81,15 @@ class Lv2Division:
         given out: to staging areas and windows as far as they can use them, the rest to the staging areas."""
         least, word = self.least, params.lv1_word
         base = tensors_end if tensors_end > least.staging_end else 0
-        space = (lv2_bytes - max(tensors_end, least.staging_end)) // least.parts
+        whole = space = (lv2_bytes - max(tensors_end, least.staging_end)) // least.parts
         if self.useful_staging > least.area.size:  # staging areas move behind the tensors
             rest = (lv2_bytes - base) // least.parts - self.useful_staging
             space = rest if rest >= min(self.useful_windows, self.two_tiles) else space
         windows = max(least.windows, min(self.useful_windows, space // word * word))
         size = (lv2_bytes - windows * least.parts - base) // least.parts // word * word
-        area = StagingArea(base, size) if size > least.area.size else least.area
+        area = StagingArea(base, size)
+        if size <= least.area.size:  # they stay where they are, and windows get what they would have had
+            area, windows = least.area, max(least.windows, min(self.useful_windows, whole // word * word))
         return replace(least, windows=windows, area=area, job_weights=min(windows // 2, least.job_weights))
 
 

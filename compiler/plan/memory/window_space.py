@@ -60,7 +60,8 @@ class WindowSpace:
 
         Jobs claim in the order of their layers. ``window_after`` is the distance to the latest earlier job of the
         engine whose end implies that of every earlier user, 0 if there was none. Of the places where the load can begin
-        first, the window gets the lowest. ValueError if it exceeds what the engine has alone.
+        first, the window gets the one with the least room around it, the lowest of equals: so what is left stays in
+        one piece for large windows. ValueError if it exceeds what the engine has alone.
         """
         mine = self._engines[engine]
         number = len(mine.windows)
@@ -72,8 +73,12 @@ class WindowSpace:
         late = [(one, ready) for one, ready in users if ready > soon]
         start = mine.home[0]
         if size:
-            starts = self._starts([one for one, _ in late], mine.home, size)
-            start = min(starts, key=lambda at: (_latest(late, at, at + size), at))
+            obstacles = [one for one, _ in late]
+            starts = self._starts(obstacles, mine.home, size)
+            start = min(
+                starts,
+                key=lambda at: (_latest(late, at, at + size), self._room(obstacles, mine.home, at, at + size), at),
+            )
         ready = _latest(users, start, start + size)
         assert ready < number
         mine.ready = max(mine.ready, ready)
@@ -99,6 +104,13 @@ class WindowSpace:
         places = {at for low, high in areas for at in (low, high - size)}
         places |= {at for one in obstacles for at in (one.low - size, one.high)}
         return {at for at in places if any(low <= at <= high - size for low, high in areas)}
+
+    def _room(self, obstacles: Sequence[HeldBytes], home: tuple[int, int], low: int, high: int) -> int:
+        """Return the bytes between the obstacles, or ends of an area, next to a window from ``low`` to ``high``."""
+        begin, end = home if home[0] <= low else (0, self._shared)
+        below = max((one.high for one in obstacles if one.high <= low), default=0)
+        above = min((one.low for one in obstacles if one.low >= high), default=end)
+        return min(above, end) - max(below, begin)
 
     def _users(self, engine: int, number: int) -> Iterator[tuple[HeldBytes, int]]:
         """Yield who needs bytes before job ``number`` of ``engine`` ends, and after which job of the engine no longer;

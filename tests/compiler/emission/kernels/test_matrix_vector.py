@@ -148,3 +148,13 @@ def test_loads_follow_each_other_and_code_is_little(name, code, idle):
     loaded = [job for job in ran if job.prologue_end]
     gaps = [after.prologue_start - job.prologue_end for job, after in itertools.pairwise(loaded)]
     assert len(gaps) > 3 and max(gaps) <= idle
+
+
+def test_so_are_they_where_another_kernel_multiplies():
+    make = GraphBuilder(1)
+    x = make.conv(make.input((1, 40, 40, 64)), 512, (3, 3), pads=(1, 1, 1, 1))
+    x = make.pool("avg", x, (40, 40), (1, 1))
+    make.output(make.conv(x, 1024, (1, 1)))
+    image, _ = build(make.graph, BASE, Options(lv2_limit="all", regions=False))
+    sizes = [job.window[1] for job in image.meta.jobs]
+    assert sizes[-4] > sizes[-3] > sizes[-2] > sizes[-1] and 3 * sizes[-1] < sizes[-4]

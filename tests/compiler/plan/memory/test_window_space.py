@@ -84,8 +84,14 @@ def test_windows_use_what_tensors_have_left():
     ends = HeldBytes(0, 128, 0, 1, {0})  # until layer 1
     space = WindowSpace([(0, layer) for layer in range(6)], [ends], 128, HOME, 8)
     assert [space.claim(0, HOME) for _ in range(2)] == [(128, 0), (128, 1)]
-    # Behind layer 1 there is room for three: nobody waits for the job before any more.
-    assert [space.claim(0, HOME) for _ in range(4)] == [(0, 1), (64, 2), (128, 3), (0, 3)]
+    # Behind layer 1 there is room for three: only the first of the next still waits for the job before.
+    assert [space.claim(0, HOME) for _ in range(4)] == [(128, 1), (0, 2), (64, 3), (128, 3)]
+
+
+def test_a_small_window_leaves_large_gaps_whole():
+    between = HeldBytes(64, 72, 0, 5, {0})  # 64 bytes in front of it, 8 behind
+    space = WindowSpace([(0, layer) for layer in range(4)], [between], 80, HOME, 8)
+    assert [space.claim(0, size) for size in (8, HOME, HOME)] == [(72, 0), (0, 0), (80, 0)]
 
 
 @pytest.mark.parametrize(("engine", "after"), [(0, 2), (1, 1)])
