@@ -20,7 +20,8 @@ WORDS_BEHIND = 8  #: words a store announces a burst ahead of its first data, so
 WORDS_AHEAD = 8  #: words a scratchpad source fetches ahead; 5 cover request, response and queue
 
 COPY_PLANNED = 5  #: from the acceptance of a copy until its first run leaves the planner
-COPY_FETCHED = 5  #: from there to the first word from a scratchpad at the realigner
+COPY_ASKED = 2  #: from there to the request for its first word at a scratchpad
+COPY_FETCHED = 5  #: from the planner to the first word from a scratchpad at the realigner
 COPY_FILLED = 2  #: the same where the run reads nothing
 COPY_LANDED = 3  #: from a step of the realigner to the signal that it was the last
 MAC_STARTS = 1  #: from the acceptance of a MAC to its first weight

@@ -15,6 +15,7 @@ from sim.functional.state import FunctionalFault
 from sim.model.commands import READ_PORTS
 from sim.model.fetch import FetchModel
 from sim.model.jobs import Job, JobFault, executor_fault
+from sim.model.pipes import ON_CHIP, MacPipe
 from sim.model.queues import QueueModel, SemaphoreModel, unit_queue
 from sim.model.surroundings import Surroundings
 
@@ -54,6 +55,7 @@ class DispatchModel:
         self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, wake, READ_PORTS * engine.number)
         self.semaphores = SemaphoreModel(engine.params.semaphores)
         self._depth = engine.params.unit_room
+        self._pipes = {unit: engine.memory.bank_ports.pipe(engine.number, unit) for unit in ON_CHIP}
         self.queues: list[QueueModel] = []
         self.reset()
 
@@ -62,9 +64,11 @@ class DispatchModel:
         self.fetch.stop()
         self.clear()  # what is on offer at a unit may still be accepted, and is nobody's then
         self.program = ProgramTable(np.empty(0, np.uint8), self._engine.params)
-        engine, semaphores = self._engine, self.semaphores
+        engine, semaphores, pipes, mac = self._engine, self.semaphores, self._pipes, MacPipe(self._engine.params.rows)
+        for pipe in pipes.values():
+            pipe.clear()
         self.queues = [
-            unit_queue(unit, semaphores, self.program, engine.number, engine.params.rows, engine.memory.lv2_writes,
+            unit_queue(unit, semaphores, self.program, engine.number, pipes.get(unit, mac), engine.memory,
                        {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}, self._bases, self._progress) for unit in Unit
         ]  # fmt: skip
         self.pc = self._end_pc = self._first = self._decoded = 0
@@ -88,6 +92,8 @@ class DispatchModel:
         self._end_pc = min(len(program), job.segments[Segment.CODE][1] // INSN_BYTES)
         for queue in self.queues:
             queue.program = program
+        for pipe in self._pipes.values():
+            pipe.begin(program, job.segments)
         self.soonest = time + 2
         self.starved = 0
         if job.has(JobFlag.RESUME) or job.parameters:

@@ -14,6 +14,7 @@ from hw.contract.params import SocParams
 from sim.cost.exact.copies import CopySteps, written_words
 from sim.dram import FULL, DramFault
 from sim.model.agenda import Agenda
+from sim.model.bank_ports import BankPorts
 from sim.model.commands import Carrier, Client, Command, Served
 from sim.model.core import DONE, GIVEN_UP, IN_PYTHON, STRUCK, TAKEN, Client as ClientState, Core, Params
 
@@ -34,10 +35,12 @@ class MemoryModel:
     """
 
     def __init__(self, params: SocParams, agenda: Agenda) -> None:
+        self.agenda = agenda
         self.core: Core = agenda.core
         self.core.tell(accepted=self._accepted, served=self._served, command=self._command)
         self._address, self._request, self._state = self.core.address, self.core.call.request, self.core.state
         self.core.call.memory(self._address, ctypes.byref(_numbers(params)))
+        self.bank_ports = BankPorts(params, self.core)
         self.lv2_writes = Lv2Writes(params, self.core)
         self._clients: dict[tuple[int, bool], tuple[Any, int]] = {}
         self._requests: dict[int, tuple[Client, Served, Any]] = {}
@@ -139,6 +142,7 @@ def _numbers(p: SocParams) -> ctypes.Structure:
         timing.AXI_STAGE, timing.AXI_RETURN, timing.DRAM_QUEUED, timing.WRITE_BUFFERED, p.engines, p.lv1_word,
         p.dram_word, p.lv2_banks, p.axi_outstanding, timing.UNIT_IN_FLIGHT, timing.COPY_PLANNED, timing.COPY_FETCHED,
         timing.COPY_FILLED, timing.COPY_LANDED, timing.SETTLED, STORE_BUFFERED, FULL,
+        timing.COPY_FETCHED - timing.COPY_ASKED,
     )  # fmt: skip
 
 

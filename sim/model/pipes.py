@@ -1,48 +1,76 @@
-"""Models the units that stay on the chip as pipelines: when they take a command, and when they signal that it is done.
+"""Models the units that stay on the chip as pipelines: when they take a command, and when they signal its end.
 
-``CopyPipe``: ``hw/dma/units.py`` between scratchpads. ``MacPipe``: ``hw/mac/sequencer.py``. ``VecPipe``:
-``hw/vec/unit.py``. All take a command that is valid from a cycle on and what the formulas of :mod:`sim.cost.exact` say
-of it, and return the cycle in which they accept it and that of the signal.
+``ChipPipe``: ``hw/dma/units.py`` between scratchpads, and ``hw/vec/unit.py``. ``MacPipe``: ``hw/mac/sequencer.py``.
+Both take a command that is valid from a cycle on and what the formulas of :mod:`sim.cost.exact` say of it, and return
+the cycle in which they accept it and that of the signal.
 """
 
-from hw.contract.timing import (
-    COPY_FETCHED,
-    COPY_FILLED,
-    COPY_LANDED,
-    COPY_PLANNED,
-    MAC_LANDED,
-    MAC_STARTS,
-)
-from sim.cost.exact.copies import CopySteps
-from sim.cost.exact.pipelines import MacBlocks, VecSteps
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from hw.contract.isa import Unit
+from hw.contract.timing import MAC_LANDED, MAC_STARTS
+from sim.cost.exact.pipelines import MacBlocks
+from sim.cost.exact.program import ProgramTable
+from sim.functional.state import Segments
+from sim.model.core import Core
+
+_VALID, _BEGIN, _FROM, _INTO, _WORK = range(5)  #: the layout of ``asked_t``
+#: Where an instruction says at which word of LV1 it begins, and of LV2, by unit.
+_NEAR = {Unit.LD1: _INTO, Unit.LD0: _FROM, Unit.ST1: _FROM, Unit.VEC: _INTO}
+_FAR = {Unit.LD1: _FROM, Unit.ST1: _INTO}
+ON_CHIP = tuple(_NEAR)  #: units that are a ``ChipPipe``
 
 
-class CopyPipe:
-    """Models planner, source and realigner. ``end`` is the first cycle in which the realigner is free."""
+class ChipPipe:
+    """Is LD1, LD0, ST1 or VEC, which the core models with the ports that it meets others at: ``places`` are arena and
+    port of what it reads and writes, ``described`` tells where the core finds the work of an instruction, and ``word``
+    are the bytes of a word of LV2."""
 
-    __slots__ = ("end", "ready")
+    __slots__ = (
+        "_asked", "_at", "_begin", "_clear", "_described", "_far", "_lost", "_near", "_pipe", "_program", "_run",
+        "_segments", "_word",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
-        self.ready = self.end = 0
+    def __init__(
+        self, core: Core, unit: Unit, places: tuple[tuple[int, int], tuple[int, int]], described: Callable[[Any], int],
+        word: int,
+    ) -> None:  # fmt: skip
+        self._described, self._word = described, word
+        self._near, self._far = _NEAR[unit], _FAR.get(unit)
+        self._asked = array("q", [0] * 5)
+        self._at = self._asked.buffer_info()[0]
+        self._run, self._lost = core.call.pipe_run, core.call.pipe_lost
+        self._begin, self._clear = core.call.pipe_begin, core.call.pipe_clear
+        self._pipe = core.call.pipe(core.address, unit is Unit.VEC, *places[0], *places[1])
 
-    def run(self, valid: int, work: CopySteps) -> tuple[int, int]:
-        """Take a copy and return when it is accepted and when it signals."""
-        begin = valid if valid > self.ready else self.ready
-        end = begin + COPY_PLANNED + COPY_FILLED
-        if end < self.end:
-            end = self.end
-        runs, steps, late, ahead, _ = work
-        end += steps
-        if late:
-            fetched = begin + COPY_PLANNED + COPY_FETCHED + late
-            if fetched > end:
-                end = fetched
-        self.end = end
-        ready = begin + COPY_PLANNED - 1 + runs
-        if runs > 2 and end - ahead + 1 > ready:
-            ready = end - ahead + 1
-        self.ready = ready
-        return begin, end + COPY_LANDED - 1
+    def clear(self) -> None:
+        """Go to the state after a reset."""
+        self._clear(self._pipe)
+
+    def lost(self) -> int:
+        """Return how many cycles the ports at LV2 have lost since they were asked last; what follows is later by as
+        much."""
+        lost: int = self._lost(self._pipe)
+        return lost
+
+    def begin(self, program: ProgramTable, segments: Segments) -> None:
+        """Begin a body, whose instructions are those of ``program``."""
+        self._begin(self._pipe)
+        self._program, self._segments = program, segments
+
+    def run(self, valid: int, work: Any, pc: int) -> tuple[int, int]:
+        """Take the instruction at ``pc`` and return when it is accepted and when it signals: less than 0, if others may
+        yet hold it up at LV2 for long."""
+        asked, program = self._asked, self._program
+        asked[_VALID] = valid
+        asked[self._near] = program.near[pc]
+        if self._far is not None:
+            asked[self._far] = (self._segments[program.into_segment[pc]][0] + program.into[pc]) // self._word
+        asked[_WORK] = work.core or self._described(work)
+        end: int = self._run(self._pipe, self._at)
+        return asked[_BEGIN], end
 
 
 class MacPipe:
@@ -55,7 +83,7 @@ class MacPipe:
         self.rows = rows
         self.ready = self.end = self.fires = 0
 
-    def run(self, valid: int, work: MacBlocks) -> tuple[int, int]:
+    def run(self, valid: int, work: MacBlocks, _: int) -> tuple[int, int]:
         """Take a MAC instruction and return when it is accepted and when it signals."""
         begin = valid if valid > self.ready else self.ready
         blocks, period, last, _ = work
@@ -73,19 +101,3 @@ class MacPipe:
         self.fires = first + (blocks - 1) * period
         self.end = self.fires + last
         return begin, self.end - 1 + MAC_LANDED
-
-
-class VecPipe:
-    """Models the vector unit, which runs one instruction at a time."""
-
-    __slots__ = ("ready",)
-
-    def __init__(self) -> None:
-        self.ready = 0
-
-    def run(self, valid: int, work: VecSteps) -> tuple[int, int]:
-        """Take a VEC instruction and return when it is accepted and when it signals."""
-        begin = valid if valid > self.ready else self.ready
-        setup, steps, tail, _ = work
-        self.ready = end = begin + setup + steps - 1 + tail
-        return begin, end

@@ -13,17 +13,19 @@ from typing import Any, Protocol
 from hw.contract.isa import Unit
 from hw.contract.timing import QUEUED, UNIT_IN_FLIGHT
 from sim.cost.exact.program import ProgramTable
+from sim.model.agenda import Agenda
 from sim.model.commands import Command
-from sim.model.memory import Lv2Writes
+from sim.model.memory import Lv2Writes, MemoryModel
 from sim.model.memory_units import MemoryUnit
-from sim.model.pipes import CopyPipe, MacPipe, VecPipe
+from sim.model.pipes import ChipPipe, MacPipe
 
 
 class Pipe(Protocol):
     """Is a unit that stays on the chip; :mod:`sim.model.pipes` has those there are."""
 
-    def run(self, valid: int, work: Any) -> tuple[int, int]:
-        """Take a command that is valid from cycle ``valid`` on; return when it is accepted and when it signals."""
+    def run(self, valid: int, work: Any, pc: int) -> tuple[int, int]:
+        """Take the command at ``pc``, valid from cycle ``valid`` on; return when it is accepted and when it signals,
+        less than 0 if it may do so later."""
 
 
 class SemaphoreModel:
@@ -95,6 +97,10 @@ class QueueModel:
         """Return whether the head misses a semaphore, and nothing is in flight."""
         return len(self.granted) == len(self.taken) == len(self.done) < len(self.pcs)
 
+    def put_off(self, place: int, end: int) -> None:
+        """Look at ``end`` whether instruction ``place`` ends then."""
+        raise NotImplementedError
+
     def grant(self, place: int) -> int:
         """Return when instruction ``place`` is valid at the unit, or -1 if a semaphore is missing."""
         head = self.issued[place] + QUEUED
@@ -141,8 +147,13 @@ class QueueModel:
             if place >= UNIT_IN_FLIGHT and done[-UNIT_IN_FLIGHT] >= head:
                 head = done[-UNIT_IN_FLIGHT] + 1
             work_of = program.work[pc]
-            begin, end = self.run(head, program.measured(pc) if work_of is None else work_of)
+            begin, end = self.run(head, program.measured(pc) if work_of is None else work_of, pc)
             taken.append(begin)
+            if end < 0:
+                self.put_off(place, -end)
+                done.append(-end)
+                place += 1
+                continue
             done.append(end)
             for number in program.signals[pc]:
                 waiter = model.signal(number, end + 1)
@@ -151,18 +162,68 @@ class QueueModel:
             place += 1
 
 
-class StoreQueueModel(QueueModel):
+class CopyQueueModel(QueueModel):
+    """Models the queue of LD1 or ST1: of what may still lose cycles to others, ends are told when they come."""
+
+    __slots__ = ("_agenda", "_generation", "_late", "_lost", "_progress", "pipe")
+
+    def __init__(
+        self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, pipe: ChipPipe, agenda: Agenda,
+        progress: Callable[[int, list[QueueModel]], None],
+    ) -> None:  # fmt: skip
+        self._agenda, self._progress, self.pipe = agenda, progress, pipe
+        self._generation = 0
+        super().__init__(unit, semaphores, program, pipe)
+
+    def clear(self) -> None:
+        super().clear()
+        self._generation += 1
+        self._late = 0  # instructions whose end was not told
+        self._lost = 0  # cycles, in this body
+
+    @property
+    def idle(self) -> bool:
+        return not self._late and super().idle
+
+    @property
+    def stuck(self) -> bool:
+        return not self._late and super().stuck
+
+    def put_off(self, place: int, end: int) -> None:
+        self._late += 1
+        self._agenda.at(end, self._ended, (place, end - self._lost, self._generation))
+
+    def _ended(self, time: int, subject: tuple[int, int, int]) -> None:
+        place, end, generation = subject
+        if generation != self._generation:
+            return
+        self._lost += self.pipe.lost()
+        end += self._lost
+        if end > time:
+            self.done[place] = end
+            self._agenda.at(end, self._ended, subject)
+            return
+        self._late -= 1
+        work: list[QueueModel] = [self]
+        for number in self.program.signals[self.pcs[place]]:
+            waiter = self.semaphores.signal(number, time + 1)
+            if waiter is not None:
+                work.append(waiter)
+        self._progress(time, work)
+
+
+class StoreQueueModel(CopyQueueModel):
     """Models the queue of ST1 of an engine, which tells what it ``writes``; ``locate(pc)`` is the byte of LV2 it begins
     at."""
 
     __slots__ = ("_engine", "_locate", "_writes")
 
     def __init__(
-        self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, engine: int, writes: Lv2Writes,
-        locate: Callable[[int], int],
+        self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, pipe: ChipPipe, agenda: Agenda,
+        progress: Callable[[int, list[QueueModel]], None], engine: int, writes: Lv2Writes, locate: Callable[[int], int],
     ) -> None:  # fmt: skip
         self._engine, self._writes, self._locate = engine, writes, locate
-        super().__init__(unit, semaphores, program, CopyPipe())
+        super().__init__(unit, semaphores, program, pipe, agenda, progress)
 
     def clear(self) -> None:
         super().clear()
@@ -176,7 +237,7 @@ class StoreQueueModel(QueueModel):
             self._writes.store(self._engine, self.done[place], self._locate(pc), self.program.measured(pc))
 
 
-_NO_PIPE = CopyPipe()  #: never run
+_NO_PIPE = MacPipe(1)  #: never run
 
 
 class BusQueueModel(QueueModel):
@@ -249,14 +310,18 @@ class BusQueueModel(QueueModel):
 
 
 def unit_queue(
-    unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, engine: int, rows: int, writes: Lv2Writes,
+    unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, engine: int, pipe: Pipe, memory: MemoryModel,
     carriers: Mapping[Unit, MemoryUnit], bases: Callable[[int], tuple[int, int]],
     progress: Callable[[int, list[QueueModel]], None],
 ) -> QueueModel:  # fmt: skip
-    """Return the queue of ``unit`` of an engine whose arrays have ``rows``; ``bases(pc)`` are a ``Command``'s."""
+    """Return the queue of ``unit`` of an engine, which is ``pipe`` if it stays on the chip; ``bases(pc)`` are a
+    ``Command``'s."""
     if unit in carriers:
         return BusQueueModel(unit, semaphores, program, carriers[unit], bases, progress)
-    if unit is Unit.ST1:
-        return StoreQueueModel(unit, semaphores, program, engine, writes, lambda pc: bases(pc)[1])
-    pipes: dict[Unit, Callable[[], Pipe]] = {Unit.MAC: lambda: MacPipe(rows), Unit.VEC: VecPipe}
-    return QueueModel(unit, semaphores, program, pipes.get(unit, CopyPipe)())
+    if unit in (Unit.ST1, Unit.LD1):
+        assert isinstance(pipe, ChipPipe)
+        common = (unit, semaphores, program, pipe, memory.agenda, progress)
+        if unit is Unit.ST1:
+            return StoreQueueModel(*common, engine, memory.lv2_writes, lambda pc: bases(pc)[1])
+        return CopyQueueModel(*common)
+    return QueueModel(unit, semaphores, program, pipe)

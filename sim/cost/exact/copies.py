@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,22 +27,29 @@ COPY_FIELDS = (
     "lo1", "hi1", "lo0", "hi0",
 )  # fmt: skip
 RUN_LOOPS = ("n2", "n1", "n0")  #: the counts of a copy's loops, outermost first
+NUMBERED = 1 << 24  #: words are counted modulo this
 FEW_RUNS, FEW_BURSTS = 1 << 10, 1 << 7  #: copies of no more are kept once they were worked out
 
 
-class CopySteps(NamedTuple):
-    """Says what a copy asks of realigner and planner.
-
-    ``runs`` and ``steps`` in all; ``late``: from the first run to the end, had every run before the first that reads
-    taken one cycle (0: nothing is read); ``ahead``: steps that are left when the planner has let go of the last run,
-    where queues are full; ``fields``: the copy's, see :func:`copy_steps`.
-    """
-
+class _CopySteps(NamedTuple):
     runs: int
     steps: int
     late: int
     ahead: int
     fields: tuple[int, ...] = ()
+
+
+class CopySteps(_CopySteps):
+    """Says what a copy asks of realigner and planner.
+
+    ``runs`` and ``steps`` in all; ``late``: from the first run to the end, had every run before the first that reads
+    taken one cycle (0: nothing is read); ``ahead``: steps that are left when the planner has let go of the last run,
+    where queues are full; ``fields``: the copy's, see :func:`copy_steps`. ``core``: where the fast model keeps what it
+    makes of this, 0 before it does, and ``kept`` what that consists of.
+    """
+
+    core: int = 0
+    kept: Any = None
 
 
 class Runs(NamedTuple):
@@ -116,6 +123,41 @@ def written_words(word: int, fields: tuple[int, ...]) -> Sequence[int]:
         found.extend([-1] * (taken - count))
         found.extend(range(at, at + count))
     return found if part == whole else Repeated(found, len(found) * whole // part)
+
+
+class CopyWords(NamedTuple):
+    """Holds the words that the steps of a copy, or of a VEC, read and write: an int32 for each step, below 0 where
+    there is none, and otherwise counted from the word of byte 0, modulo 2^24."""
+
+    reads: npt.NDArray[np.int32]
+    writes: npt.NDArray[np.int32]
+
+
+@lru_cache(maxsize=1 << 10)
+def copy_words(word: int, fields: tuple[int, ...]) -> CopyWords:
+    """Return the words that the steps of a copy between memories of ``word`` bytes read and write, as far as they are
+    walked through. ``fields``: see :func:`copy_steps`."""
+    f, _, _ = excerpt(dict(zip(COPY_FIELDS, fields, strict=True)), RUN_LOOPS, _runs_of_most(fields, word))
+    runs = runs_of(f)
+    steps, words = run_steps(f, runs, word)
+    start = runs.dst & (word - 1)
+    rotate = (runs.src - runs.dst) & (word - 1)
+    source = (f["lo"] + start + rotate) // word  # of the frame: the first source word that is read
+    before = np.where(runs.reads, np.maximum(0, source - ((rotate != 0) & (source + words > 1))), 0)
+    run = np.repeat(np.arange(len(steps)), steps)
+    step = np.arange(len(run)) - np.repeat(np.cumsum(steps) - steps, steps)
+    behind = (steps - ((runs.dst + f["len"] - 1) // word - runs.dst // word + 1))[run]
+    taken = step - before[run]
+    reads = ((runs.src - start) // word + source)[run] + taken
+    writes = (runs.dst // word)[run] + step - behind
+    return CopyWords(
+        _words(reads, (taken >= 0) & (taken < words[run])),
+        _words(writes, step >= behind),
+    )
+
+
+def _words(words: Ints, asked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    return np.ascontiguousarray(np.where(asked, words % NUMBERED, -1), np.int32)
 
 
 def _runs_of_most(fields: Sequence[int], size: int) -> int:

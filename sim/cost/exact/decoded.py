@@ -20,6 +20,9 @@ ILLEGAL = -1  #: in ``units``: not an instruction that the hardware executes
 END, CANCEL = len(UNIT_OF), len(UNIT_OF) + 1  #: in ``units``, beside the numbers of ``Unit``
 _PAGE = 4096  #: addresses in DRAM count modulo this: no burst crosses it, and the driver aligns segments to it
 _LOOPS = {Op.MAC: ("n2", "n1", "n0", "p1", "p0"), Op.VEC: ("n2", "n1", "n0", "k1", "k0")}
+#: The address that lies in LV2, and in LV1.
+_IN_LV2 = {Op.LD2: "dst", Op.ST1: "dst", Op.LD1: "src"}
+_IN_LV1 = {Op.LD1: "dst", Op.ST1: "src", Op.LD0: "src", Op.VEC: "d"}
 _COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)
 
 
@@ -29,13 +32,15 @@ class DecodedCode:
     ``units``: number of ``Unit``, :data:`END`, :data:`CANCEL` or :data:`ILLEGAL`. ``waits``, ``signals``: numbers of
     semaphores. ``work``: what the formulas of :mod:`sim.cost.exact` say, None for what no unit executes and for what
     takes so long to work out that :meth:`measure` does it when it is executed; for copies from or to DRAM, ``at`` is
-    what offsets of bursts are added to, itself an offset in segment ``segment``; ``into`` and ``into_segment`` are the
-    destination of what writes to LV2, rounded down to a word. ``amount``: bytes that a copy reads, operands that MAC or
+    what offsets of bursts are added to, itself an offset in segment ``segment``; ``into`` and ``into_segment`` are
+    where in LV2 what writes or reads there begins, rounded down to a word, and ``near`` is the word of LV1 where a copy
+    from or to it begins, or the results of a VEC. ``amount``: bytes that a copy reads, operands that MAC or
     VEC accepts; ``extent``: the end of what a copy writes.
     """
 
     COLUMNS = (
-        "units", "work", "waits", "signals", "at", "segment", "into", "into_segment", "points", "amount", "extent",
+        "units", "work", "waits", "signals", "at", "segment", "into", "into_segment", "near", "points", "amount",
+        "extent",
     )  # fmt: skip
 
     def __init__(self, code: bytes, params: SocParams) -> None:
@@ -52,6 +57,7 @@ class DecodedCode:
         self.segment = [0] * count
         self.into = [0] * count
         self.into_segment = [0] * count
+        self.near = [0] * count
         self.points = [0] * count
         self.amount = [0] * count
         self.extent = [0] * count
@@ -130,11 +136,17 @@ class DecodedCode:
         if not len(rows):
             return
         p = self.params
-        if op in (Op.LD2, Op.ST1):
-            word = p.dram_word if op is Op.LD2 else p.lv1_word
-            into = (self.column(op, "dst", rows) & -word).tolist()
-            for row, at, segment in zip(rows.tolist(), into, self.column(op, "dst_seg", rows).tolist(), strict=True):
+        if op in _IN_LV2:
+            word, side = p.dram_word if op is Op.LD2 else p.lv1_word, _IN_LV2[op]
+            into = (self.column(op, side, rows) & -word).tolist()
+            for row, at, segment in zip(
+                rows.tolist(), into, self.column(op, f"{side}_seg", rows).tolist(), strict=True
+            ):
                 self.into[row], self.into_segment[row] = at, segment
+        if op in _IN_LV1:
+            near = self.column(op, _IN_LV1[op], rows) // p.lv1_word
+            for row, at in zip(rows.tolist(), near.tolist(), strict=True):
+                self.near[row] = at
         if op in (Op.LD2, Op.ST2):
             self._bus(op, rows)
         if op in _COPIES:

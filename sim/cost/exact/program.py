@@ -53,6 +53,7 @@ class ProgramTable:
         self.segment: list[int] = []
         self.into: list[int] = []
         self.into_segment: list[int] = []
+        self.near: list[int] = []
         self.points: list[int] = []
         self.amount: list[int] = []
         self.extent: list[int] = []

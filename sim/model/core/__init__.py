@@ -23,9 +23,10 @@ Params = structure(
     "Params",
     "latency miss bandwidth row_shift banks bank_bits interval closed queue_bursts axi_stage axi_return dram_queued "
     "write_buffered engines lv1_word dram_word lv2_banks outstanding in_flight planned fetched filled landed settled "
-    "store_buffered full",
+    "store_buffered full ahead",
 )
 Given = structure("Given", "number side base into lead trail runs steps count part", "bursts")
+Work = structure("Work", "runs steps late ahead setup tail length period reads_stay writes_stay", "reads others writes")
 Client = structure("Client", "kind port moved number", "unit")
 
 _I64, _POINTER = ctypes.c_int64, ctypes.c_void_p
@@ -55,6 +56,12 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "request": ([_POINTER, *[_I64] * 5], _I64),
     "lv2_store": ([_I64] * 3, _I64),
     "lv2_forget": ([_I64], None),
+    "arena": ([_I64] * 2, _I64),
+    "pipe": ([_I64] * 5, _POINTER),
+    "pipe_begin": ([], None),
+    "pipe_clear": ([], None),
+    "pipe_lost": ([], _I64),
+    "pipe_run": ([_POINTER], _I64),
     "load_unit": ([_I64] * 2, _POINTER),
     "load_offer": ([_I64, ctypes.POINTER(Given)], _I64),
     "load_abandon": ([_I64], _I64),

@@ -114,6 +114,9 @@ EXPORT void caesura_free(core_t *core) {
         free(core->waiting[way]);
         free(core->queues[way].bursts);
     }
+    for (i64 arena = 0; arena < core->arena_count; arena++)
+        free(core->arenas[arena].ports);
+    free(core->arenas);
     free(core->writes);
     free(core->banks);
     free(core->heap);

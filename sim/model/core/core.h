@@ -17,7 +17,7 @@ enum { AR, AW, CHANNELS = 4 };   /* of stalls: the two of addresses, those of da
 typedef struct {
     i64 latency, miss, bandwidth, row_shift, banks, bank_bits, interval, closed, queue_bursts, axi_stage, axi_return,
         dram_queued, write_buffered, engines, lv1_word, dram_word, lv2_banks, outstanding, in_flight, planned, fetched,
-        filled, landed, settled, store_buffered, full;
+        filled, landed, settled, store_buffered, full, ahead;
 } params_t;
 
 /* Kinds of an event: Python's, of the memory, of LD2 and of ST2. */
@@ -89,6 +89,52 @@ typedef struct {
     i64 head, count, room, before, latest;
 } writes_t;
 
+struct core;
+
+/* A unit's accesses to banks, one to a cycle: slot k asks for word ``first`` + ``words[k]`` (below 0: none), or, without
+ * ``words``, for the next word in every ``period``-th slot; ``others`` are asked for with them. */
+typedef struct {
+    i64 start, length, first, period;
+    const int32_t *words, *others;
+} stream_t;
+
+enum { STREAMS = 16 };          /* that are known of a port */
+enum { LV2_WRITES, LV2_READS }; /* the first arenas: two ports for each engine, as in LV2 */
+
+/* ``owed``: cycles that the port has lost and that its unit has not been told of. */
+typedef struct {
+    stream_t streams[STREAMS];
+    i64 newest, owed, until;
+} port_t;
+
+typedef struct {
+    port_t *ports;
+    i64 count, banks, turn;
+} arena_t;
+
+typedef struct {
+    i64 arena, port;
+} place_t;
+
+/* LD1, LD0, ST1 or VEC, which reads by one port and writes by another; arena NOBODY: none that is followed. */
+typedef struct {
+    struct core *core;
+    place_t in, out;
+    i64 vec, ready, end;
+} pipe_t;
+
+/* What Python says of an instruction, and of one that it gives: the layouts are those of bank_ports.py and pipes.py.
+ * Most of what it reads, or writes, stays at the bank of the slot before if there are at most ``reads_stay`` banks. */
+typedef struct {
+    i64 runs, steps, late, ahead, setup, tail, length, period, reads_stay, writes_stay;
+    const int32_t *reads, *others, *writes;
+} work_t;
+
+typedef struct {
+    i64 valid, begin, from, into;
+    const work_t *work;
+} asked_t;
+
 /* A command of LD2 or ST2: see transfer.py. ``bursts``: four numbers of each of ``part``, over and over up to ``count``. */
 typedef struct {
     i64 number, side, base, into, lead, trail, runs, steps, count, part;
@@ -104,8 +150,6 @@ typedef struct {
     transfer_t *items[PLACES];
     i64 head, count;
 } line_t;
-
-struct core;
 
 typedef struct {
     struct core *core;
@@ -148,6 +192,9 @@ typedef struct core {
     /* lv2_writes.c */
     writes_t *writes;
     i64 turn, soonest;
+    /* bank_ports.c */
+    arena_t *arenas;
+    i64 arena_count;
 } core_t;
 
 static inline i64 later(i64 a, i64 b) { return a > b ? a : b; }

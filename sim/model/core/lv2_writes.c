@@ -85,8 +85,10 @@ static int refused(core_t *core, i64 time, i64 load, i64 bank, uint64_t writing)
             if (wanted[port] != NOWHERE && wanted[(turn + ahead) % ports] == wanted[port]) {
                 if (port == load)
                     loses = 1;
-                else
+                else {
                     oldest(core, port / 2)->start++;
+                    core->arenas[LV2_WRITES].ports[port].owed++;
+                }
                 break;
             }
     }

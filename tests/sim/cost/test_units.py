@@ -137,7 +137,7 @@ def test_vec_instructions_alone_end_within_their_bound(params):
     rand = random.Random(params.vec_lanes)
     for _ in range(400):
         insn = random_vec(params, rand)
-        setup, steps, tail, _ = vec_steps(params, *(insn[name] for name in VEC_FIELDS))
+        setup, steps, tail, *_ = vec_steps(params, *(insn[name] for name in VEC_FIELDS))
         rivals = rivals_of([insn], Others())
         longest = worst_time(insn, params, rivals, WorstDram(params, rivals))
         assert setup + steps - 1 + tail <= longest.cycles + longest.latency, insn

@@ -17,7 +17,7 @@ from sim.cost.exact.program import ProgramTable
 from sim.model import completion
 from sim.model.completion import BodyCounters, Spans, body_counters
 from sim.model.jobs import no_job
-from sim.model.pipes import CopyPipe
+from sim.model.pipes import MacPipe
 from sim.model.queues import QueueModel, SemaphoreModel
 from sim.model.waiting import CycleRanges, united, without
 from sim.simulators import open_simulator
@@ -93,7 +93,7 @@ def test_counters_are_those_of_the_code_as_it_is_now():
     job.times["start"] = 10
     memory = np.zeros(128, np.uint8)
     program = ProgramTable(memory, TINY)
-    queues = [QueueModel(unit, SemaphoreModel(32), program, CopyPipe()) for unit in Unit]
+    queues = [QueueModel(unit, SemaphoreModel(32), program, MacPipe(8)) for unit in Unit]
     load = queues[Unit.LD1]
     for times, at in ((load.pcs, 0), (load.issued, 12), (load.granted, 13), (load.taken, 14), (load.done, 30)):
         times.append(at)

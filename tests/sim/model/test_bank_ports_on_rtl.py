@@ -1,0 +1,81 @@
+"""Instructions that meet at banks, on the RTL and on the fast model."""
+
+import pytest
+
+from hw.contract.bus import HostCosts
+from hw.contract.isa import Insn, Op, Unit
+from hw.contract.params import preset
+from sim.model.bus import ModelBus
+from sim.rtl import open_bus
+from sim.rtl.recording import RecordingBus
+from tests.hw.soc_bench import END, SocBench
+from tests.sim.model.bench import by_unit
+
+TINY = preset("tiny")
+TWO = TINY.replace(name="two engines", engines=2)
+RUNS = 160
+
+
+def copied(op, **fields):
+    """A copy of ``RUNS`` words, all of which LV1 and LV2 keep in bank 0, or that are one behind the other where
+    ``fields`` say so."""
+    word = TINY.lv1_word
+    values = {"len": word, "hi": word, "hi1": 1, "hi0": RUNS, "n0": RUNS, "src_s0": 0, "dst_s0": 0} | fields
+    segments = {Op.LD1: {"src_seg": 6}, Op.ST1: {"dst_seg": 6}, Op.LD0: {}}[op]
+    return Insn(op, {name: value for name, value in (values | segments).items() if value})
+
+
+def ends(bus, params, bodies):
+    """Cycles from the first acceptance of each unit to its last signal; ``bodies``: of each engine."""
+    with bus:
+        bench = SocBench(params, bus=bus)
+        for engine, body in enumerate(bodies):
+            bench.setup(engine)
+            bench.job([*body, END], engine=engine)
+        for engine in range(len(bodies)):
+            bench.ring(engine)
+        for engine in range(len(bodies)):
+            bench.wait(1, engine, limit=100_000)
+        return {place: runs[-1][1] - runs[0][0] for place, runs in by_unit(bus.runs).items()}
+
+
+def both(params, bodies):
+    rtl = ends(RecordingBus(open_bus(params, costs=HostCosts.free())), params, bodies)
+    model = ModelBus(params, costs=HostCosts.free(), data=False)
+    model.record()
+    return rtl, ends(model, params, bodies)
+
+
+def same_bank(op):
+    return [copied(op) for _ in range(3)]
+
+
+def one_behind_the_other(op):
+    return [copied(op, src_s0=TINY.lv1_word)]
+
+
+@pytest.mark.parametrize("ops", [(Op.LD0, Op.ST1), (Op.ST1, Op.LD0)], ids=str)
+def test_units_that_stay_at_a_bank_of_lv1_slow_each_other_down(ops):
+    """LD0 and ST1 read the same word all the time: which goes first depends on the turn. What those have lost that were
+    timed before, and have no successor, is not told."""
+    body = [insn for pair in zip(*map(same_bank, ops), strict=True) for insn in pair]
+    rtl, model = both(TINY, [body])
+    assert max(rtl.values()) > 1.8 * 3 * RUNS
+    assert max(model.values()) == pytest.approx(max(rtl.values()), rel=0.2), (rtl, model)
+
+
+def test_units_that_read_one_word_behind_the_other_meet_once():
+    rtl, model = both(TINY, [[*one_behind_the_other(Op.ST1), *one_behind_the_other(Op.LD0)]])
+    for unit in (Unit.LD0, Unit.ST1):
+        assert rtl[0, unit] < RUNS + 20
+        assert model[0, unit] == pytest.approx(rtl[0, unit], abs=2)
+
+
+@pytest.mark.parametrize("op", [Op.LD1, Op.ST1], ids=str)
+def test_engines_that_stay_at_a_bank_of_lv2_slow_each_other_down(op):
+    """Both are told when they end: neither is known ahead of time."""
+    bodies = [same_bank(op)] * 2
+    rtl, model = both(TWO, bodies)
+    assert min(rtl.values()) > 1.6 * 3 * RUNS
+    for place, cycles in rtl.items():
+        assert model[place] == pytest.approx(cycles, rel=0.03), (rtl, model)
