@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
+from hw.contract.timing import VEC_CHECK
 from sim.cost.exact.copies import NUMBERED, CopySteps, copy_words
 from sim.cost.exact.pipelines import VecSteps, words_of_vec
 from sim.model.core import NOBODY, Core, Work
@@ -26,7 +27,7 @@ class BankPorts:
     learns as it is timed by how much it is later because of those that were timed before it. These are later, too, but
     their signals have been told: their unit's next instruction is longer by as much.
 
-    What a VEC reads before its first operand, and the ports of ST2, are left out; those of LD2 are in ``Lv2Writes``.
+    The ports of ST2 are left out; those of LD2 are in ``Lv2Writes``.
     """
 
     def __init__(self, params: SocParams, core: Core) -> None:
@@ -79,7 +80,10 @@ class BankPorts:
         known = [words for words in asks[:3] if words is not None]
         a, b, writes = (None if words is None else words.ctypes.data for words in asks[:3])
         length = min([work.steps, *map(len, known)])
-        return Work(0, work.steps, 0, 0, work.setup, work.tail, length, asks.period or 1, 0, 0, a, b, writes), asks
+        block = work.setup - VEC_CHECK - 2 if work.setup > VEC_CHECK + 2 else 0  # tables with the parameters
+        return Work(
+            block, work.steps, 0, VEC_CHECK, work.setup, work.tail, length, asks.period or 1, 0, 0, a, b, writes
+        ), asks
 
 
 def _stay(words: npt.NDArray[np.int32]) -> int:

@@ -29,8 +29,8 @@ class ChipPipe:
     are the bytes of a word of LV2."""
 
     __slots__ = (
-        "_asked", "_at", "_begin", "_clear", "_described", "_far", "_lost", "_near", "_pipe", "_program", "_run",
-        "_segments", "_word",
+        "_asked", "_at", "_begin", "_clear", "_described", "_ended", "_far", "_lost", "_near", "_parameters", "_pipe",
+        "_program", "_run", "_segments", "_word",
     )  # fmt: skip
 
     def __init__(
@@ -38,10 +38,11 @@ class ChipPipe:
         word: int,
     ) -> None:  # fmt: skip
         self._described, self._word = described, word
-        self._near, self._far = _NEAR[unit], _FAR.get(unit)
+        self._near, self._far, self._parameters = _NEAR[unit], _FAR.get(unit), unit is Unit.VEC
         self._asked = array("q", [0] * 5)
         self._at = self._asked.buffer_info()[0]
         self._run, self._lost = core.call.pipe_run, core.call.pipe_lost
+        self._ended = core.call.pipe_ended
         self._begin, self._clear = core.call.pipe_begin, core.call.pipe_clear
         self._pipe = core.call.pipe(core.address, unit is Unit.VEC, *places[0], *places[1])
 
@@ -55,6 +56,10 @@ class ChipPipe:
         lost: int = self._lost(self._pipe)
         return lost
 
+    def ended(self) -> None:
+        """Take note that the end of an instruction was told that was not known."""
+        self._ended(self._pipe)
+
     def begin(self, program: ProgramTable, segments: Segments) -> None:
         """Begin a body, whose instructions are those of ``program``."""
         self._begin(self._pipe)
@@ -66,7 +71,9 @@ class ChipPipe:
         asked, program = self._asked, self._program
         asked[_VALID] = valid
         asked[self._near] = program.near[pc]
-        if self._far is not None:
+        if self._parameters:
+            asked[_FROM] = program.into[pc] // self._word
+        elif self._far is not None:
             asked[self._far] = (self._segments[program.into_segment[pc]][0] + program.into[pc]) // self._word
         asked[_WORK] = work.core or self._described(work)
         end: int = self._run(self._pipe, self._at)

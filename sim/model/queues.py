@@ -204,6 +204,7 @@ class CopyQueueModel(QueueModel):
             self._agenda.at(end, self._ended, subject)
             return
         self._late -= 1
+        self.pipe.ended()
         work: list[QueueModel] = [self]
         for number in self.program.signals[self.pcs[place]]:
             waiter = self.semaphores.signal(number, time + 1)

@@ -34,7 +34,8 @@ class DecodedCode:
     takes so long to work out that :meth:`measure` does it when it is executed; for copies from or to DRAM, ``at`` is
     what offsets of bursts are added to, itself an offset in segment ``segment``; ``into`` and ``into_segment`` are
     where in LV2 what writes or reads there begins, rounded down to a word, and ``near`` is the word of LV1 where a copy
-    from or to it begins, or the results of a VEC. ``amount``: bytes that a copy reads, operands that MAC or
+    from or to it begins, or the results of a VEC, whose
+    parameters are at byte ``into``. ``amount``: bytes that a copy reads, operands that MAC or
     VEC accepts; ``extent``: the end of what a copy writes.
     """
 
@@ -143,6 +144,9 @@ class DecodedCode:
                 rows.tolist(), into, self.column(op, f"{side}_seg", rows).tolist(), strict=True
             ):
                 self.into[row], self.into_segment[row] = at, segment
+        if op is Op.VEC:
+            for row, at in zip(rows.tolist(), self.column(op, "p", rows).tolist(), strict=True):
+                self.into[row] = at
         if op in _IN_LV1:
             near = self.column(op, _IN_LV1[op], rows) // p.lv1_word
             for row, at in zip(rows.tolist(), near.tolist(), strict=True):

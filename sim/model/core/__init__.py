@@ -60,6 +60,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "pipe": ([_I64] * 5, _POINTER),
     "pipe_begin": ([], None),
     "pipe_clear": ([], None),
+    "pipe_ended": ([], None),
     "pipe_lost": ([], _I64),
     "pipe_run": ([_POINTER], _I64),
     "load_unit": ([_I64] * 2, _POINTER),

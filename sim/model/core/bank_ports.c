@@ -29,6 +29,11 @@ static i64 other_of(const stream_t *stream, i64 slot, i64 banks) {
 
 static uint64_t bit(i64 bank) { return bank < 0 ? 0 : (uint64_t)1 << (bank % 64); }
 
+/* Whether ``slot`` is there to make up for a lost cycle. */
+static int makes_up(const stream_t *stream, i64 slot) {
+    return stream->ahead && stream->words && slot < stream->length && stream->words[slot] < 0;
+}
+
 /* The first of a port's streams from ``number`` on that is not over at ``time``; one goes behind the other. */
 static i64 not_over(port_t *port, i64 number, i64 time) {
     while (number < port->newest && end_of(stream_of(port, number)) <= time) {
@@ -93,14 +98,19 @@ static i64 met(arena_t *arena, i64 port, stream_t *mine) {
                 lost[other] = (asked & banks) != 0;
                 asked |= banks;
                 if (lost[other] && other != port) {
-                    stream_of(&arena->ports[other], at[other])->start++;
-                    arena->ports[other].owed++;
+                    stream_t *stream = stream_of(&arena->ports[other], at[other]);
+                    if (!makes_up(stream, time - stream->start + 1)) {
+                        stream->start++;
+                        arena->ports[other].owed++;
+                    }
                 }
             }
             arena->turn = (arena->turn + 1) % arena->count;
         }
         slot += !lost[port];
         time++;
+        while (time - slot > mine->start && makes_up(mine, slot))
+            slot++;
     }
     return time - slot - mine->start;
 }
@@ -135,9 +145,9 @@ static i64 copied(pipe_t *pipe, const asked_t *asked, i64 begin) {
     if (work->late)
         end = later(end, begin + p->planned + p->fetched + work->late);
     i64 step = end - work->steps, late;
-    late = ask(pipe->core, &pipe->in, (stream_t){step - p->ahead, work->length, asked->from, 1, work->reads, 0});
+    late = ask(pipe->core, &pipe->in, (stream_t){step - p->ahead, work->length, asked->from, 1, 1, work->reads, 0});
     step += late + p->landed - 1;
-    late += ask(pipe->core, &pipe->out, (stream_t){step, work->length, asked->into, 1, work->writes, 0});
+    late += ask(pipe->core, &pipe->out, (stream_t){step, work->length, asked->into, 1, 0, work->writes, 0});
     pipe->end = end += late;
     pipe->ready = begin + p->planned - 1 + work->runs;
     if (work->runs > 2)
@@ -148,12 +158,17 @@ static i64 copied(pipe_t *pipe, const asked_t *asked, i64 begin) {
 /* VEC takes an instruction: one at a time. */
 static i64 computed(pipe_t *pipe, const asked_t *asked, i64 begin) {
     const work_t *work = asked->work;
-    i64 step = begin + work->setup, late = 0;
+    i64 late = 0;
+    if (work->runs)
+        late = ask(pipe->core, &pipe->in, (stream_t){begin + work->ahead, work->runs, asked->from, 1, 0, 0, 0});
+    begin += late;
+    i64 step = begin + work->setup;
+    late = 0;
     if (work->reads || work->others)
-        late = ask(pipe->core, &pipe->in, (stream_t){step, work->length, 0, 1, work->reads, work->others});
+        late = ask(pipe->core, &pipe->in, (stream_t){step, work->length, 0, 1, 0, work->reads, work->others});
     i64 written = step + work->tail - 1 + late;
     late += ask(
-        pipe->core, &pipe->out, (stream_t){written, work->length, asked->into, work->period, work->writes, 0}
+        pipe->core, &pipe->out, (stream_t){written, work->length, asked->into, work->period, 0, work->writes, 0}
     );
     return pipe->ready = step + work->steps - 1 + work->tail + late;
 }
@@ -182,9 +197,13 @@ EXPORT void caesura_pipe_begin(pipe_t *pipe) {
             arena->ports[places[side].port].owed = 0;
             arena->turn = 0;
         }
+    pipe->pending = 0;
 }
 
-EXPORT void caesura_pipe_clear(pipe_t *pipe) { pipe->ready = pipe->end = 0; }
+EXPORT void caesura_pipe_clear(pipe_t *pipe) { pipe->ready = pipe->end = pipe->pending = 0; }
+
+/* The end of an instruction that was not known has come. */
+EXPORT void caesura_pipe_ended(pipe_t *pipe) { pipe->pending--; }
 
 static port_t *at_lv2(pipe_t *pipe) {
     const place_t *place = pipe->out.arena == LV2_WRITES ? &pipe->out : &pipe->in;
@@ -202,7 +221,7 @@ EXPORT i64 caesura_pipe_lost(pipe_t *pipe) {
 }
 
 /* Take a command; says when it begins, and returns when it signals: less than 0 if it stays at banks of LV2, where
- * others may yet hold it up. */
+ * others may yet hold it up, or is behind such a one. */
 EXPORT i64 caesura_pipe_run(pipe_t *pipe, asked_t *asked) {
     i64 begin = asked->begin = later(asked->valid, pipe->ready);
     if (pipe->vec)
@@ -211,5 +230,8 @@ EXPORT i64 caesura_pipe_run(pipe_t *pipe, asked_t *asked) {
     i64 stays = pipe->out.arena == LV2_WRITES ? asked->work->writes_stay
               : pipe->in.arena == LV2_READS   ? asked->work->reads_stay
                                               : 0;
-    return stays >= pipe->core->params.lv2_banks ? -end : end;
+    if (stays < pipe->core->params.lv2_banks && !pipe->pending) /* signals keep their order */
+        return end;
+    pipe->pending++;
+    return -end;
 }

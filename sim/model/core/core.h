@@ -92,9 +92,10 @@ typedef struct {
 struct core;
 
 /* A unit's accesses to banks, one to a cycle: slot k asks for word ``first`` + ``words[k]`` (below 0: none), or, without
- * ``words``, for the next word in every ``period``-th slot; ``others`` are asked for with them. */
+ * ``words``, for the next word in every ``period``-th slot; ``others`` are asked for with them. A stream that is ``ahead``
+ * of its use makes up for a lost cycle in a slot without a word. */
 typedef struct {
-    i64 start, length, first, period;
+    i64 start, length, first, period, ahead;
     const int32_t *words, *others;
 } stream_t;
 
@@ -116,15 +117,17 @@ typedef struct {
     i64 arena, port;
 } place_t;
 
-/* LD1, LD0, ST1 or VEC, which reads by one port and writes by another; arena NOBODY: none that is followed. */
+/* LD1, LD0, ST1 or VEC, which reads by one port and writes by another; arena NOBODY: none that is followed. ``pending``:
+ * instructions whose ends may move. */
 typedef struct {
     struct core *core;
     place_t in, out;
-    i64 vec, ready, end;
+    i64 vec, ready, end, pending;
 } pipe_t;
 
 /* What Python says of an instruction, and of one that it gives: the layouts are those of bank_ports.py and pipes.py.
- * Most of what it reads, or writes, stays at the bank of the slot before if there are at most ``reads_stay`` banks. */
+ * Most of what it reads, or writes, stays at the bank of the slot before if there are at most ``reads_stay`` banks.
+ * A VEC reads ``runs`` words of parameters from ``ahead`` cycles after it was accepted on. */
 typedef struct {
     i64 runs, steps, late, ahead, setup, tail, length, period, reads_stay, writes_stay;
     const int32_t *reads, *others, *writes;

@@ -79,3 +79,12 @@ def test_engines_that_stay_at_a_bank_of_lv2_slow_each_other_down(op):
     assert min(rtl.values()) > 1.6 * 3 * RUNS
     for place, cycles in rtl.items():
         assert model[place] == pytest.approx(cycles, rel=0.03), (rtl, model)
+
+
+def test_a_copy_behind_one_that_stays_at_a_bank_does_not_signal_before_it():
+    """Both signal the same semaphore: what waits for the first does not wait for the second."""
+    short = {"n0": 1, "hi0": 1}
+    loads = [copied(Op.LD1, signal=1), copied(Op.LD1, signal=1, src_s0=TINY.lv1_word)]
+    rtl, model = both(TWO, [[*loads, *[copied(Op.LD0, wait=1, **short)] * 2]])
+    assert rtl[0, Unit.LD0] > RUNS
+    assert model[0, Unit.LD0] == pytest.approx(rtl[0, Unit.LD0], abs=4)
