@@ -28,7 +28,7 @@ from compiler.plan.layers.verify import verify_layers
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.memory.budget import Lv2Budget
 from compiler.plan.memory.dram_need import check_dram, least_sizes
-from compiler.plan.memory.place import STAGING_PARTS, place
+from compiler.plan.memory.place import place, staging_parts
 from compiler.plan.memory.place_planned import memory_plan, place_planned
 from compiler.plan.memory.tensor_placement import TensorPlacement
 from compiler.plan.memory.verify import verify_placement, verify_staged
@@ -135,10 +135,15 @@ def _better_order(plan: Plan, model: LoweredModel, desk: Desk, study: Study, ord
     and serve the objective no better as the jobs are scheduled: prices have errors, and a search ends where they are in
     its favour. Of large models, and of placed ones, that are ``orders``. Raises
     :class:`compiler.ir.CompileError`."""
-    plain, own = study, study.source
+    plain, own, chosen = study, study.source, model
     if plan.options.order == "search" and not plan.options.placed:
-        study, orders = least_traffic(model, study, orders)
-    found = settled(plan, model, desk, study, orders)
+        chosen, study, orders = least_traffic(model, study, orders)
+    try:
+        found = settled(plan, chosen, desk, study, orders)
+    except ir.CompileError:  # tiles need larger staging areas than tensors leave
+        if chosen is model:
+            raise
+        return settled(plan, model, desk, plain.afresh(), own)
     as_it_is = orders == own and study is plain
     if as_it_is or plan.options.placed or len(model.layers) > _LARGE:
         return found
@@ -231,7 +236,7 @@ def settled(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None, or
     """Return what :func:`settle` does, with what it costs. Where tensors do not fit, smaller staging areas keep more of
     them on chip, and make smaller tiles: the better of both is taken. Of large models the second is not compiled where
     it would pass much more."""
-    found = _settled_in(plan, model, desk, study, orders, STAGING_PARTS)
+    found = _settled_in(plan, model, desk, study, orders, staging_parts(plan.options))
     if not found.moved or plan.memory:
         return found
     steps = late_loads(model.graph, study.joined(orders)) if study else given_steps(model, plan)
@@ -273,7 +278,8 @@ def _settled_in(
         steps=step_plans(model.layers, steps, objects),
     )  # fmt: skip
     jobs = [job for one in objects for job in one.jobs]
-    return Settled(made, model, scheduled_cycles(jobs, placement, budget, plan.params), placement.moved)
+    spilled = placement.passed if plan.options.objective == "dram" else placement.moved
+    return Settled(made, model, scheduled_cycles(jobs, placement, budget, plan.params), spilled)
 
 
 def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:
@@ -322,7 +328,7 @@ def given_steps(model: LoweredModel, plan: Plan) -> list[ModelStep]:
 
 def placed(
     model: LoweredModel, steps: Sequence[ModelStep], memory: MemoryPlan | None, beneath: bytes = b"",
-    parts: Sequence[Fraction] = STAGING_PARTS,
+    parts: Sequence[Fraction] | None = None,
 ) -> tuple[Lv2Budget, TensorPlacement]:  # fmt: skip
     """Return the division of LV2 and the places of tensors, which are chosen if ``memory`` is free, with staging areas
     of one of ``parts`` where tensors do not fit. Raises :class:`compiler.ir.CompileError`."""

@@ -11,11 +11,12 @@ from compiler.plan.layers.layer import Layer
 from compiler.plan.layers.load_inputs import inputs_to_load, with_loads
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.pieces import concatenations_to_read, with_pieces
+from compiler.plan.layers.reloads import with_reloads
 from compiler.plan.layers.verify import verify_layers
 from compiler.plan.memory.layer_lives import LayerLives
 from compiler.plan.memory.place import most_room
 from compiler.plan.options import Options
-from compiler.plan.plan import HeadGroups, InputLoad, PiecesRead, Rewrite
+from compiler.plan.plan import HeadGroups, InputLoad, PiecesRead, Reload, Rewrite
 from compiler.plan.regions.defer import defer
 from compiler.plan.regions.placed_study import placed_run_study
 from compiler.plan.regions.regions import Study
@@ -42,11 +43,12 @@ class LoweredModel:
         """Return the layers of ``graph``; ``given`` says which heads are grouped and which inputs loaded, if that is
         decided already. Raises :class:`compiler.ir.CompileError`."""
         graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
-        heads, loads, pieces = list[HeadGroups](), list[InputLoad](), list[PiecesRead]()
+        heads, loads, pieces, reloads = list[HeadGroups](), list[InputLoad](), list[PiecesRead](), list[Reload]()
         if given is not None:
             heads = [one for one in given if isinstance(one, HeadGroups)]
             loads = [one for one in given if isinstance(one, InputLoad)]
             pieces = [one for one in given if isinstance(one, PiecesRead)]
+            reloads = [one for one in given if isinstance(one, Reload)]
         elif not options.observe:
             heads = head_groups(graph, params)
         turns = in_turn(graph, heads)
@@ -61,9 +63,9 @@ class LoweredModel:
             layers = with_loads(graph, layers, loads)
         if not options.placed:  # layers that wait for their reader save memory, and cost what could run side by side
             layers = defer(graph, layers, {name for turn in turns for name in turn})
-        layers = with_pieces(graph, layers, pieces)
+        layers = with_reloads(graph, with_pieces(graph, layers, pieces), reloads)
         verify_layers(graph, layers)
-        return cls(graph, layers, params, options, (*heads, *loads, *pieces), turns)
+        return cls(graph, layers, params, options, (*heads, *loads, *pieces, *reloads), turns)
 
     def in_pieces(self) -> "LoweredModel | None":
         """Return the same without the concatenations whose pieces all readers can read where they lie; None if there is
@@ -73,6 +75,12 @@ class LoweredModel:
             return None
         layers = with_pieces(self.graph, self.layers, wanted)
         return replace(self, layers=layers, rewrites=(*self.rewrites, *wanted))
+
+    def reloading(self, wanted: Sequence[Reload]) -> "LoweredModel":
+        """Return the same with the tensors of ``wanted`` in LV2 for a part of their lives."""
+        graph = replace(self.graph, tensors=dict(self.graph.tensors))  # it gets copies
+        layers = with_reloads(graph, self.layers, wanted)
+        return replace(self, graph=graph, layers=layers, rewrites=(*self.rewrites, *wanted))
 
     def smallest(self) -> "LoweredModel":
         """Return the same, or that in pieces, whichever has the fewest bytes alive at a time in some order."""

@@ -63,7 +63,21 @@ class PiecesRead:
     operator: str
 
 
-Rewrite = ImageCut | HeadGroups | InputLoad | PiecesRead  #: what is changed in a graph before its layers are ordered
+@dataclass(frozen=True)
+class Reload:
+    """Lets ``tensor`` leave LV2. If it is ``stored``, a layer of its own copies it to DRAM behind its maker; else it is
+    made there. The layers of each of ``loads``, by their names before any tensor leaves, read what is loaded again once
+    for all of them; those of ``direct`` read what DRAM keeps. Others read the tensor before it leaves."""
+
+    kind: ClassVar[str] = "reload"
+    tensor: str
+    stored: bool
+    loads: tuple[tuple[str, ...], ...]
+    direct: tuple[str, ...] = ()
+
+
+#: What is changed in a graph before its layers are ordered.
+Rewrite = ImageCut | HeadGroups | InputLoad | PiecesRead | Reload
 
 
 @dataclass(frozen=True)

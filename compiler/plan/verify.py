@@ -11,11 +11,13 @@ from compiler.plan.layers import HostLayer, Layer, LoadLayer
 from compiler.plan.layers.step import ModelStep, parameters_of
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
-from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, PiecesRead, Plan, StepPlan
+from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, PiecesRead, Plan, Reload, StepPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.split.parts import can_be_cut, can_end_cut
 from compiler.plan.structure import layer_names, structure_of
 from hw.contract.formats import PARAMETERS
+
+_OF_CHAINS = InputLoad | PiecesRead | Reload  #: rewrites of models whose layers come one after the other
 
 
 def verify_model(graph: ir.Graph, plan: Plan) -> None:
@@ -35,8 +37,8 @@ def verify_model(graph: ir.Graph, plan: Plan) -> None:
 
 def _rewrites(graph: ir.Graph, plan: Plan) -> Iterator[str]:
     given, options = plan.rewrites or (), plan.options
-    if given and (options.observe or (options.placed and any(isinstance(o, InputLoad | PiecesRead) for o in given))):
-        yield "observed models have none, and placed ones no loads of inputs and no pieces"
+    if given and (options.observe or (options.placed and any(isinstance(one, _OF_CHAINS) for one in given))):
+        yield "observed models have none, and placed ones no loads of inputs, no pieces and no reloads"
     inputs, loaded = {port.tensor for port in graph.inputs}, [one for one in given if isinstance(one, InputLoad)]
     for load in loaded:
         if load.input not in inputs or loaded.count(load) > 1:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from compiler import ir
 from compiler.pipeline import given_steps, lowered
 from compiler.plan.layers.step import ModelStep
+from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.memory.place import place
 from compiler.plan.options import Options
-from compiler.plan.plan import Plan
+from compiler.plan.plan import Plan, Reload
+from compiler.plan.structure import layer_names
 from hw.contract.isa import Segment
 from hw.contract.params import MIB, SocParams
 
@@ -43,10 +45,19 @@ def spill_of(graph: ir.Graph, plan: Plan) -> SpilledTensors | None:
     if not spilled:
         return None
     names = tuple(one.tensors[0] for one in sorted(spilled, key=lambda one: -one.size))
-    model = lowered(graph, plan)
-    steps = given_steps(model, plan)
+    model, steps = _without_reloads(graph, plan)
     enough = least_without_spill(model.graph, steps, plan.params, plan.options, plan.options.lv2_bytes(plan.params))
     return SpilledTensors(names, sum(one.size for one in spilled), enough)
+
+
+def _without_reloads(graph: ir.Graph, plan: Plan) -> tuple[LoweredModel, list[ModelStep]]:
+    """Return the model and the steps of ``plan`` if all tensors stayed in LV2."""
+    assert plan.rewrites is not None and plan.steps is not None
+    rewrites = tuple(one for one in plan.rewrites if not isinstance(one, Reload))
+    model = lowered(graph, replace(plan, rewrites=rewrites, layers=None, steps=None, memory=None))
+    named = {*layer_names(model.layers)}
+    steps = tuple(one for one in plan.steps if named.issuperset(one.layers))  # no stores and loads
+    return model, given_steps(model, replace(plan, steps=steps))
 
 
 def least_without_spill(

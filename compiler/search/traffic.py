@@ -16,17 +16,20 @@ from compiler.plan.memory.layer_lives import LayerLives
 from compiler.plan.memory.place import most_room, place
 from compiler.plan.options import Options
 from compiler.plan.order.alive_sets import AliveSets
+from compiler.plan.plan import Reload
 from compiler.plan.regions.pressure import WEIGHTS
 from compiler.plan.regions.regions import Orders, RunStudy, Study
 from compiler.plan.regions.state_loads import late_loads
+from compiler.search.partial_residency import PartialResidency, divisions_for
 from sim.cost import moved
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Is a candidate: ``study`` joins ``orders`` to steps that take ``cycles`` by price, of which ``spilled`` bytes
-    pass from and to DRAM."""
+    """Is a candidate: ``study`` of ``model`` joins ``orders`` to steps that take ``cycles`` by price, of which
+    ``spilled`` bytes pass from and to DRAM."""
 
+    model: LoweredModel
     study: Study
     orders: Orders
     cycles: float
@@ -38,15 +41,16 @@ class Traffic:
         return mine[::-1] < theirs[::-1] if options.objective == "dram" else mine < theirs
 
 
-def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[Study, Orders]:
+def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[LoweredModel, Study, Orders]:
     """Return the study and the orders, of those that ``study`` may have, that serve the objective best: those with the
     fewest cycles that pass no more than the model's own order does, unless they save the trade of the options, or those
-    that pass least. Layers that run one by one take as long in any order: they leave the model's only to pass less."""
+    that pass least. Layers that run one by one take as long in any order: they leave the model's only to pass less, and
+    then tensors leave LV2 for a part of their lives, too, so the model may be another."""
     if not study.runs:
-        return _one_by_one(model, study), orders
+        return _one_by_one(model, study, orders)
     found = _candidate(model, study, orders)
     if found is None or not found.spilled:
-        return study, orders
+        return model, study, orders
     own = _candidate(model, study, study.source)
     limit = own.spilled if own else 0
     allowed = [
@@ -57,18 +61,28 @@ def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[St
     best = found if not allowed else allowed[0]
     for one in allowed[1:]:
         best = one if one.better(best, model.options) else best
-    return best.study, best.orders
+    return model, best.study, best.orders
 
 
-def _one_by_one(model: LoweredModel, study: Study) -> Study:
+def _one_by_one(model: LoweredModel, study: Study, orders: Orders) -> tuple[LoweredModel, Study, Orders]:
     """Return ``study``, of layers that nothing joins, or the same in the order that passes least, if that is asked."""
     found = _candidate(model, study, ())
     if model.options.objective != "dram" or model.options.observe or found is None or not found.spilled:
-        return study
+        return model, study, orders
+    best = min((*_least_passing(model), found), key=lambda one: one.spilled)
+    return best.model, best.study, orders
+
+
+def _least_passing(model: LoweredModel) -> Iterator[Traffic]:
+    """Yield candidates that may pass less: tensors in LV2 for a part of their lives, and other orders. Of equals the
+    first is better: a load for several readers, or tiles of one, passes bytes once."""
     lives = model.lives
-    orders = lives.candidates(lives.sets.least().order).values()
-    made = [_candidate(model, Study(lives.ordered(order)), ()) for order in orders]
-    return min((one for one in (found, *made) if one), key=lambda one: one.spilled).study
+    divisions = [] if any(isinstance(one, Reload) for one in model.rewrites) else divisions_for(model)
+    for order in lives.candidates(lives.sets.least().order).values():
+        made = [found for one in divisions if (found := PartialResidency(model, order, one).found())]
+        for other, layers in (*made, (model, lives.ordered(order))):
+            if (candidate := _candidate(other, Study(layers), ())) is not None:
+                yield candidate
 
 
 def _others(model: LoweredModel, study: Study, orders: Orders) -> Iterator[Traffic | None]:
@@ -92,8 +106,8 @@ def _candidate(model: LoweredModel, study: Study, orders: Orders) -> Traffic | N
     """Return the candidate; None if it has no room for tiles and weights."""
     steps = late_loads(model.graph, study.joined(orders))
     try:
-        _, placement = place(model.graph, steps, model.params, model.options)
+        _, placement = place(model.graph, steps, model.params, model.options, thorough=not study.runs)
     except ir.CompileError:
         return None
-    spilled = placement.moved
-    return Traffic(study, orders, study.cycles(orders) + moved(spilled, model.params), spilled)
+    spilled = placement.passed if model.options.objective == "dram" else placement.moved
+    return Traffic(model, study, orders, study.cycles(orders) + moved(spilled, model.params), spilled)

@@ -128,7 +128,7 @@ def test_the_models_own_order_is_compared_as_found(monkeypatch):
         tried.append(study)
         return pipeline.Settled(plan, model, 10_000, 1)
 
-    monkeypatch.setattr(pipeline, "least_traffic", lambda *_: (pressed, own))
+    monkeypatch.setattr(pipeline, "least_traffic", lambda *_: (model, pressed, own))
     monkeypatch.setattr(pipeline, "settled", settled)
     pipeline._better_order(plan, model, None, plain, own)
     assert tried == [pressed, "plain"]

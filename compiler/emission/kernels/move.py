@@ -5,8 +5,8 @@ import math
 
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.program import JobProgram, ParameterUse, Ring, Sem, StagingRing
-from compiler.emission.program.copies import MAX_RUN, PIECE, Dims, merge, pieces, strided_copy, tiles
-from compiler.plan.layers import Layer, LoadLayer, MoveLayer, PadLayer, StridedCopy
+from compiler.emission.program.copies import MAX_RUN, PIECE, Dims, contiguous, merge, pieces, strided_copy, tiles
+from compiler.plan.layers import Layer, LoadLayer, MoveLayer, PadLayer, RefillLayer, StoreLayer, StridedCopy
 from compiler.plan.memory.tensor_view import PixelBox, TensorView, boxes
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles, MoveTiles, Uncut
@@ -37,15 +37,45 @@ class LoadKernel(Kernel[Uncut]):
         return Uncut()
 
     def job(self, layer: LoadLayer, tiles: Uncut, context: KernelContext, engine: int) -> JobProgram | None:
-        """Return the load of the engine's part: whole pieces, about as many for each engine."""
+        """Return the load of the engine's part."""
         source, target = context.operand(layer.inputs[0]).view, context.operand(layer.output).view
-        engines, size = context.budget.engines, math.prod(source.shape)
-        count = -(-size // PIECE)
-        first, last = (min(size, count * number // engines * PIECE) for number in (engine, engine + 1))
-        job = JobProgram(context.params, context.number, engine)
+        first, last = _share(math.prod(source.shape), engine, context)
+        job = JobProgram(context.params, context.number, engine, direct=isinstance(layer, RefillLayer))
         for fields in pieces(source.offset + first, target.offset + first, last - first):
             job.emit(Op.LD2, fields | {"src_seg": source.segment, "dst_seg": target.segment})
         return job if job.tasks else None
+
+
+@kernel
+class StoreKernel(Kernel[Uncut]):
+    """Stores without a detour; what has found no room in LV2 is moved as other layers of copies are."""
+
+    layers = StoreLayer
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """A store from LV2."""
+        return isinstance(layer, StoreLayer) and context.operand(layer.inputs[0]).view.on_chip
+
+    def choose(self, layer: StoreLayer, context: KernelContext) -> Uncut:
+        """Nothing to choose."""
+        return Uncut()
+
+    def job(self, layer: StoreLayer, tiles: Uncut, context: KernelContext, engine: int) -> JobProgram | None:
+        """Return the store of the engine's part."""
+        source, target = context.operand(layer.inputs[0]).view, context.operand(layer.output).view
+        first, last = _share(math.prod(source.shape), engine, context)
+        job = JobProgram(context.params, context.number, engine, direct=True)
+        for at in range(first, last, PIECE):
+            for fields in contiguous(source.offset + at, target.offset + at, min(PIECE, last - at)):
+                job.emit(Op.ST2, fields | {"src_seg": source.segment, "dst_seg": target.segment})
+        return job if job.tasks else None
+
+
+def _share(size: int, engine: int, context: KernelContext) -> tuple[int, int]:
+    """Return the part of ``size`` bytes that ``engine`` moves: whole pieces, about as many for each engine."""
+    engines, count = context.budget.engines, -(-size // PIECE)
+    first, last = (min(size, count * number // engines * PIECE) for number in (engine, engine + 1))
+    return first, last
 
 
 @kernel

@@ -31,10 +31,14 @@ class WindowKernel(Kernel[PixelTiles]):
         """Return the tile that loads least."""
         params, shape = context.params, context.operand(layer.output).view.shape
         free = free_lv1(params, context.lv1, layer.requantise) - 2 * params.lv1_word
-        budget = min(free, context.budget.staging(0).size // 2) // 2
+        staging, budget = context.budget.staging(0).size // 2, free // 2
         most = most_channels(context, [context.first(layer).view])
-        fitting = list(_fitting(layer, shape, budget, params.vec_lanes, most))
+        fitting = list(_fitting(layer, shape, min(budget, staging // 2), params.vec_lanes, most))
+        on_chip = context.first(layer).view.on_chip and context.operand(layer.output).view.on_chip
+        if not fitting and on_chip:  # nothing is staged
+            fitting = list(_fitting(layer, shape, budget, params.vec_lanes, most))
         if not fitting:
+            budget = budget if on_chip else min(budget, staging // 2)
             (kh, kw), lanes = layer.kernel, params.vec_lanes
             raise CompileError(
                 f"operator {layer.name!r}: a {kh}x{kw} window of {lanes} channels exceeds the {budget} bytes an LV1 "

@@ -241,7 +241,7 @@ def _job(
     return JobObject(
         job.engine, job.own_loads, len(order.tasks), order.cycles,
         sum(insn_cycles(task.op, task.fields, params, question.context.budget.engines) for task in streaming),
-        any(task.op is Op.LD2 for task in order.tasks), any(map(_passes_staging, order.tasks)),
+        any(task.op is Op.LD2 for task in order.tasks), not job.direct and any(map(_passes_staging, order.tasks)),
         tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), points, starting,
         JobPlan(job.engine, tuple(point.cut for point in points), order_of(job, order.tasks)), job.ahead,
     )  # fmt: skip

@@ -44,6 +44,8 @@ class JobProgram:
 
     With ``own_loads`` there is no prologue: the body brings each piece of the window's data into the window just before
     its first use. That is for the first job of an engine, whose prologue would run with nothing to compute beside it.
+
+    With ``direct``, what passes from or to DRAM comes from and goes to the places of tensors, and uses no staging area.
     """
 
     params: SocParams
@@ -51,6 +53,7 @@ class JobProgram:
     engine: int = 0
     own_loads: bool = False
     ahead: tuple[int, int] | None = None
+    direct: bool = False
     tasks: list[Task] = field(default_factory=list)
     window_data: bytearray = field(default_factory=bytearray)
     stream_data: bytearray = field(default_factory=bytearray)

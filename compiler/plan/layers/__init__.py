@@ -13,7 +13,9 @@ from compiler.plan.layers.layer import (
     NormLayer,
     PadLayer,
     ProductLayer,
+    RefillLayer,
     SoftmaxLayer,
+    StoreLayer,
     StridedCopy,
     WindowLayer,
 )  # fmt: skip
@@ -30,8 +32,8 @@ from compiler.plan.layers.vec_params import (
 
 __all__ = [
     "PARAMS_SLOTS", "ChannelTile", "ConvLayer", "EltwiseLayer", "EngineShare", "HostLayer", "Layer", "LoadLayer",
-    "MatrixRows", "MoveLayer", "NormLayer", "PadLayer", "PeChannels", "ProductLayer", "Share", "SoftmaxLayer",
-    "StridedCopy", "WindowLayer", "conv_params_bytes", "first_row", "imbalance", "imbalance_of_tiles",
-    "interleaved", "own_rows", "params_bytes", "pe_channels", "pixel_parts", "pools", "slopes", "sum_params_bytes",
-    "uniform_params", "vec_params",
+    "MatrixRows", "MoveLayer", "NormLayer", "PadLayer", "PeChannels", "ProductLayer", "RefillLayer", "Share",
+    "SoftmaxLayer", "StoreLayer", "StridedCopy", "WindowLayer", "conv_params_bytes", "first_row", "imbalance",
+    "imbalance_of_tiles", "interleaved", "own_rows", "params_bytes", "pe_channels", "pixel_parts", "pools", "slopes",
+    "sum_params_bytes", "uniform_params", "vec_params",
 ]  # fmt: skip

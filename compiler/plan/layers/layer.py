@@ -303,6 +303,16 @@ class LoadLayer(MoveLayer):
 
 
 @dataclass(eq=False)
+class RefillLayer(LoadLayer):
+    """A tensor that was in LV2 before, from what DRAM keeps of it back to LV2."""
+
+
+@dataclass(eq=False)
+class StoreLayer(MoveLayer):
+    """A tensor, as it is, from LV2 to DRAM, which keeps it for those that read it later."""
+
+
+@dataclass(eq=False)
 class HostLayer(Layer):
     """An operator that runs on the CPU."""
 

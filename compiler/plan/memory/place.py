@@ -20,19 +20,22 @@ from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
 #: Of the staging areas that tilers never have to think of, the parts that are tried where tensors do not fit.
-STAGING_PARTS = (Fraction(1), Fraction(3, 4), Fraction(1, 2), Fraction(3, 8), Fraction(1, 4))
+_STAGING_PARTS = (Fraction(1), Fraction(3, 4), Fraction(1, 2), Fraction(3, 8), Fraction(1, 4))
+_SMALLEST = Fraction(3, 16)  #: what is tried as well where cycles do not matter
 
 _TRIES = 200  #: packings of tensors that do not fit, at most, to find one with less traffic
 
 
 def place(
     graph: ir.Graph, steps: Sequence[ModelStep], params: SocParams, options: Options,
-    parts: Sequence[Fraction] = STAGING_PARTS, *, thorough: bool = False,
+    parts: Sequence[Fraction] | None = None, *, thorough: bool = False,
 ) -> tuple[Lv2Budget, TensorPlacement]:  # fmt: skip
     """Return the division of LV2 with the least traffic to tensors that did not fit, the first of equals, and the
-    placement. ``parts``: of the staging areas, tried where tensors do not fit; ``thorough``: then it is improved as
-    long as that takes. Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
+    placement. ``parts``: of the staging areas, tried where tensors do not fit (None: all); ``thorough``: then the
+    placement is improved as long as that takes. Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles
+    and weights."""
     lv2, sharing = options.lv2_bytes(params), shared_buffers(graph, steps, params, options)
+    parts = staging_parts(options) if parts is None else parts
     divisions = divide(graph, flattened(steps), params, options.engines, lv2, placed=options.placed)
     division, placement = _placed(graph, sharing, params, options, divisions, staged=None)
     if placement.moved and parts and not (options.observe or options.placed):
@@ -85,11 +88,18 @@ def _placed(
     return min(placed, key=lambda pair: pair[1].moved)
 
 
+def staging_parts(options: Options) -> tuple[Fraction, ...]:
+    """Return the parts of the staging areas that are tried where tensors do not fit, the largest first."""
+    return (*_STAGING_PARTS, _SMALLEST) if options.objective == "dram" else _STAGING_PARTS
+
+
 def most_room(graph: ir.Graph, layers: Sequence[Layer], params: SocParams, options: Options) -> int:
     """Return the bytes that LV2 has for tensors at most, beside staging areas."""
     divisions = divide(graph, layers, params, options.engines, options.lv2_bytes(params), placed=options.placed)
     if not (options.observe or options.placed):
-        divisions = [made for part in STAGING_PARTS for one in divisions if (made := one.with_staging(part, params))]
+        divisions = [
+            made for part in staging_parts(options) for one in divisions if (made := one.with_staging(part, params))
+        ]
     return max(one.tensors_end - one.least.staging_end for one in divisions)
 
 
@@ -143,9 +153,11 @@ def place_buffers(
     by_tensor = {name: made[id(buffer)] for name, buffer in sharing.buffers.items()}
     exports = _exports(graph, sharing, by_tensor, sizes) if observe else {}
     sizes |= {Segment.SCRATCH: extent, Segment.LV2: best.extent}
+    moved = best.moved + sum(buffer.size * buffer.uses for buffer in unique if buffer.kept)
+    passed = sum(buffer.passed for buffer in (*spilled, *(one for one in unique if one.kept)))
     return TensorPlacement(
-        graph.tensors, by_tensor, sharing.inside, sizes, best.moved, constants, exports, sharing.order,
-        sharing.parameters,
+        graph.tensors, by_tensor, sharing.inside, sizes, moved, constants, exports, sharing.order,
+        sharing.parameters, passed,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from compiler import ir
 from compiler.plan.layers.flow import layer_flow
 from compiler.plan.layers.layer import AppendLayer, ConvLayer, Layer
 from compiler.plan.layers.origin import Origin, origin
+from compiler.plan.layers.reloads import kept_by
 from compiler.plan.layers.step import ModelStep, flattened, parameters_of
 from compiler.plan.memory.pixel_pitch import padded_pitches
 from compiler.plan.regions.layer_order import Chain, LayerOrder
@@ -34,6 +35,8 @@ class SharedBuffer:
     pitch: int = 0
     padding: int = 0
     copy: "SharedBuffer | None" = None  #: the state in DRAM that it is a copy of
+    kept: bool = False  #: whether DRAM keeps it for a later load
+    passed: int = 0  #: bytes that layers pass from and to DRAM if it lies there
     users: set[int] = field(default_factory=set)  #: numbers of the layers that write or read it
 
 
@@ -100,8 +103,11 @@ class BufferSharing:
                 buffer.start, buffer.end = min(buffer.start, number), max(buffer.end, number)
                 buffer.users.add(number)
                 buffer.uses += 1
+                buffer.passed += self._graph.tensors[name].size
                 if isinstance(layer.op, ir.Host) and buffer.segment is None:
                     buffer.segment = Segment.SHARED
+            if (kept := kept_by(layer)) is not None:
+                self.buffers[kept].segment, self.buffers[kept].kept = Segment.SCRATCH, True
         for port in self._graph.outputs:
             self.buffers[port.tensor].segment = Segment.OUTPUTS
         for port in self._graph.inputs:
@@ -128,6 +134,7 @@ class BufferSharing:
                 continue
             self.inside[layer.output] = (source, place)
             self._hold(self.buffers[source], self.buffers[layer.output])
+            self.home(source).passed -= self._graph.tensors[source].size + self._graph.tensors[layer.output].size
 
     def _with_gaps(self, user: Layer) -> bool:
         """Return whether ``user`` can read and write tensors that are parts of others; slices in place do neither."""
@@ -143,6 +150,7 @@ class BufferSharing:
         """The bytes of ``inner`` are some of ``outer``'s."""
         outer.start, outer.end = min(outer.start, inner.start), max(outer.end, inner.end)
         outer.users |= inner.users
+        outer.passed, inner.passed = outer.passed + inner.passed, 0
         inner.size = 0
 
     def _reshaped(self) -> set[str]:
@@ -165,6 +173,7 @@ class BufferSharing:
                 if place and once and users and all(self._joins(user) for user in users if user is not layer):
                     self.inside[name] = (layer.output, place)
                     self._hold(target, buffer)
+                    target.passed -= 2 * self._graph.tensors[name].size  # nothing is copied
                 first += self._graph.tensors[name].shape[axis]
 
     def _compute_in_place(self) -> None:
@@ -174,6 +183,7 @@ class BufferSharing:
                 if ends and not self._used_behind(number, layer, buffer):
                     buffer.end = target.end
                     buffer.uses += target.uses
+                    buffer.passed += target.passed
                     buffer.users |= target.users
                     self.buffers = {n: buffer if other is target else other for n, other in self.buffers.items()}
                     break

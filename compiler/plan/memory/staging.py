@@ -4,7 +4,7 @@ whose weights come chunk by chunk, as those of one channel tile exceed a window.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler.plan.layers.layer import ConvLayer, Layer, MoveLayer
+from compiler.plan.layers.layer import ConvLayer, Layer, MoveLayer, RefillLayer, StoreLayer
 from compiler.plan.layers.step import ModelStep
 from compiler.plan.memory.budget import SLACK, tile_bytes
 from hw.contract.params import SocParams
@@ -35,6 +35,9 @@ def _streams(layer: Layer, windows: int, params: SocParams) -> bool:
 
 
 def _touched(layer: Layer) -> Iterator[str]:
+    if isinstance(layer, RefillLayer | StoreLayer):  # one copy between LV2 and DRAM
+        yield from layer.outputs if isinstance(layer, RefillLayer) else layer.inputs
+        return
     yield from layer.inputs
     yield from layer.outputs
     if isinstance(layer, ConvLayer) and layer.addition:

@@ -45,6 +45,8 @@ class TensorPlacement:
     exports: Mapping[str, int]  #: tensor → offset in segment 5 of an observer's copy
     order: LayerOrder
     parameters: tuple[ParameterInfo, ...] = ()  #: of the jobs, by their places
+    #: As ``moved``, but with a part of a tensor that is read or written as it is, not as the whole.
+    passed: int = 0
 
     def home(self, name: str) -> TensorBuffer:
         """Return the buffer that has the bytes of a tensor."""
