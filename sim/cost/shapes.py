@@ -125,12 +125,15 @@ def essential(insn: Insn, params: SocParams) -> list[int]:
     given, values = insn.fields.get, list[int]()
     for name, default in _DEFAULTS.get(insn.op, {}).items():
         values.append(given(name, default))
-    grain = params.lv1_word
-    if insn.op in DRAM_OPS:
-        grain = max(params.dram_row_bytes, params.axi_burst_beats * params.dram_word, grain)
+    grain = _dram_grain(params) if insn.op in DRAM_OPS else params.lv1_word
     for place in _ADDRESSES.get(insn.op, ()):
         values[place] %= grain
     return values
+
+
+def _dram_grain(params: SocParams) -> int:
+    """Return the bytes from whose start addresses of copies from and to DRAM count."""
+    return max(params.dram_row_bytes, params.axi_burst_beats * params.dram_word, params.lv1_word)
 
 
 def _fields(insn: Insn) -> Fields:
@@ -168,7 +171,17 @@ def _runs(word: int, *values: int) -> tuple[RunShape, ...]:
 
 
 def _bus_copy(op: Op, f: Fields, params: SocParams) -> CopyShape:
-    word, runs = params.dram_word, f["n2"] * f["n1"] * f["n0"]
+    word, row = params.dram_word, params.dram_row_bytes
+    burst, grain = params.axi_burst_beats * word, _dram_grain(params)
+    placed = (f[name] % grain if name in ("src", "dst") else f[name] for name in COPY_FIELDS)
+    return _bus_runs(op, word, burst, row, *placed)
+
+
+@lru_cache(maxsize=1 << 16)
+def _bus_runs(op: Op, word: int, burst: int, row: int, *values: int) -> CopyShape:
+    """Return the shape of a copy from or to DRAM with ``COPY_FIELDS`` of ``values``."""
+    f = dict(zip(COPY_FIELDS, values, strict=True))
+    runs = f["n2"] * f["n1"] * f["n0"]
     src_step, dst_step = (_step(f, side) for side in ("src", "dst"))
     read = min(f["hi"], f["len"]) - f["lo"]
     src = _words(f["src"] + f["lo"], read, word, src_step)
@@ -183,5 +196,4 @@ def _bus_copy(op: Op, f: Fields, params: SocParams) -> CopyShape:
         """Return the blocks of ``size`` bytes that the runs touch, one after the other."""
         return sum(_words(at, length, size, 0 if exact else 1) for at in starts) * (1 if exact else runs)
 
-    bursts, rows = touched(params.axi_burst_beats * word), touched(params.dram_row_bytes)
-    return CopyShape(op, (RunShape(runs, words, words, words),), bursts, rows)
+    return CopyShape(op, (RunShape(runs, words, words, words),), touched(burst), touched(row))

@@ -62,17 +62,19 @@ def _most_issued(insns: Sequence[Insn], params: SocParams) -> list[int]:
     When an instruction is issued, all before it have run but those that queues and units hold. So the cycles of each
     unit between two that are issued within a span, those left out, are no more than the span.
     """
-    issued = [insn for insn in insns if insn.op in UNIT_OF] * 2  # one inference behind the other
+    issued = [insn for insn in insns if insn.op in UNIT_OF]
     held = params.unit_room + UNIT_IN_FLIGHT
-    units = np.array([UNIT_OF[insn.op] for insn in issued])
-    cycles = np.array([insn_cycles(insn.op, insn.fields, params) - UNIT_START for insn in issued])
-    most = {span: np.full(len(issued), len(issued)) for span in _SPANS}
+    kinds = {id(insn): insn for insn in issued}  # equal ones are mostly one object
+    took = {number: insn_cycles(insn.op, insn.fields, params) - UNIT_START for number, insn in kinds.items()}
+    units = np.array([UNIT_OF[insn.op] for insn in issued] * 2)  # one inference behind the other
+    cycles = np.array([took[id(insn)] for insn in issued] * 2)
+    most = {span: np.full(len(units), len(units)) for span in _SPANS}
     for unit in _ON_CHIP:
         before = np.concatenate([[0], np.cumsum(np.where(units == unit, cycles, 0))])
         done = _done_at(np.flatnonzero(units == unit), before, held)
         for span, last in most.items():
             np.minimum(last, np.searchsorted(done, before[:-1] + span, "right") - 1, out=last)
-    first = np.arange(len(issued))
+    first = np.arange(len(units))
     return [int(np.max(last - first, initial=0)) + FETCH_AHEAD for last in most.values()]
 
 

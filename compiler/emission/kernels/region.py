@@ -48,8 +48,9 @@ def region_jobs(
         check_jobs(given, len(busy))
         orders = zip(busy, (one.order for one in given), strict=True)
         return [_merged(parts[engine], context, engine, order)[0] for engine, order in orders], chosen
-    merged, alone = [_merged(parts[engine], context, engine) for engine in busy], _alone(region, context)
+    merged = [_merged(parts[engine], context, engine) for engine in busy]
     together = max(cycles for _, cycles in merged)
+    alone = _alone(region, context, together)
     if together >= alone:
         raise RegionError(f"{together} cycles side by side, {alone} one after the other")
     return [job for job, _ in merged], chosen
@@ -68,10 +69,13 @@ def _areas(region: ModelStep, params: SocParams) -> list[Lv1Area]:
     return [Lv1Area(0, most) if conv else Lv1Area(most, whole.size - most) for conv in convolutions]
 
 
-def _alone(region: ModelStep, context: KernelContext) -> int:
-    """Return the cycles of the members one after the other, if each were a layer of its own."""
+def _alone(region: ModelStep, context: KernelContext, enough: int) -> int:
+    """Return the cycles of the members one after the other, if each were a layer of its own, or of the first of them
+    that take more than ``enough``."""
     total = 0
     for member in region.members:
+        if total > enough:
+            break
         took = [0] * context.budget.engines
         for job in emitted(member, None, context)[0]:
             took[job.engine] += schedule(job.tasks, context.params, engines=context.budget.engines).cycles

@@ -219,18 +219,28 @@ def _job(
 ) -> JobObject:  # fmt: skip
     params, private = question.context.params, question.private
     known: dict[tuple, Insn] = {}
+    made: dict[tuple, tuple[bytes, Insn]] = {}  # by instruction: rings repeat themselves
     cancels = {point.cut: number for number, point in enumerate(points)}
     code, program, fixups = bytearray(), list[Insn](), list[Fixup]()
 
-    def add(insn: Insn, most: Sequence[ParameterUse] = ()) -> None:
-        code.extend(insn.encode())
-        if most:  # it takes longest with the largest parameters
-            insn = Insn(insn.op, insn.fields | {one.field: insn[one.field] + one.most for one in most})
+    def timed(insn: Insn) -> Insn:
         masks = {name: insn.fields[name] for name in ("wait", "signal") if name in insn.fields}
         key = insn.op, *essential(insn, params), *masks.items()
         if key not in known:
             known[key] = Insn(insn.op, essence(insn, params).fields | masks)
-        program.append(known[key])
+        return known[key]
+
+    def add(insn: Insn, most: Sequence[ParameterUse] = ()) -> None:
+        if most:  # it takes longest with the largest parameters
+            largest = Insn(insn.op, insn.fields | {one.field: insn[one.field] + one.most for one in most})
+            raw, duration = insn.encode(), timed(largest)
+        else:
+            key = (insn.op, *insn.fields.items())
+            if key not in made:
+                made[key] = insn.encode(), timed(insn)
+            raw, duration = made[key]
+        code.extend(raw)
+        program.append(duration)
 
     for number, task in enumerate(order.tasks):
         if number in cancels:

@@ -20,6 +20,7 @@ from hw.contract.spaces import Space
 
 ByteRange = tuple[int, int]  #: first byte and one past the last; equal if there is none
 _NOTHING = (0, 0)
+_INSIDE = (Op.LD0, Op.MAC, Op.VEC)  #: never touch LV2
 
 
 def hull(bounds: Iterable[ByteRange]) -> ByteRange:
@@ -75,6 +76,8 @@ class JobLv2Accesses:
         self.kept_reads, self.kept_loads = AccessHulls(), AccessHulls()
         self.weight_reads, self.weight_loads = AccessHulls(), AccessHulls()
         for position, task in enumerate(order):
+            if task.op in _INSIDE:
+                continue
             read, write = extents.source(task) if task.op in (Op.LD1, Op.ST2) else None, None
             if task.op in (Op.LD2, Op.ST1):
                 write = extents.written(task)

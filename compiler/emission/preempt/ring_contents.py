@@ -139,7 +139,7 @@ class JobRings:
         change = np.zeros(len(self._order) + 2, np.int64)
         for fill, (first, last, _) in self._life.items():
             if fill.fillers[0].op in _COMPUTED and first <= last:
-                extent = self._extent(self._fillers[fill])
+                extent = self._extent_of(fill, self._fillers[fill])
                 change[first] += extent.high - extent.low
                 change[last + 1] -= extent.high - extent.low
         return np.cumsum(change)[:-1]
@@ -308,6 +308,8 @@ class JobRings:
         return {segment: self._extent([task for _, task in tasks]) for segment, tasks in self._stores.items()}
 
     def _extent(self, tasks: list[Task]) -> Extent:
+        if len(tasks) == 1:
+            return self._extents.written(tasks[0])
         extents = [self._extents.written(task) for task in tasks]
         low, high = min(extent.low for extent in extents), max(extent.high for extent in extents)
         return extents[0]._replace(low=low, high=high)

@@ -7,7 +7,7 @@ are told apart exactly, so that an operator may read the rows of a tensor that a
 
 import functools
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,7 +37,18 @@ class TaskAccess(NamedTuple):
     write: bool
 
 
-_Accesses = list[list[list[TaskAccess]]]  #: of each task of each part
+class _Touched(NamedTuple):
+    """Is what tasks touch: different ``accesses``, and by task the numbers of its own."""
+
+    accesses: list[TaskAccess]
+    by_task: list[list[int]]
+
+    @classmethod
+    def of(cls, accesses: Iterable[Iterable[TaskAccess]]) -> "_Touched":
+        """Return the accesses of tasks, of which many are the same: all that read a buffer read what filled it."""
+        numbers: dict[TaskAccess, int] = {}
+        by_task = [[numbers.setdefault(one, len(numbers)) for one in task] for task in accesses]
+        return cls(list(numbers), by_task)
 
 
 @dataclass
@@ -88,36 +99,70 @@ def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
     tasks: list[dict[Unit, list[Task]]] = []
     for part, touched in zip(parts, _in_grains([_accesses(part, params) for part in parts]), strict=True):
         needs |= ring_dependencies(part.tasks)
-        mine: dict[tuple[Place, bool, Unit], _Log] = defaultdict(_Log)
+        met = [
+            [task for earlier, theirs in zip(logs, tasks, strict=True) for task in _meeting(access, earlier, theirs)]
+            for access in touched.accesses
+        ]
         by_unit: dict[Unit, list[Task]] = defaultdict(list)
-        for task, found in zip(part.tasks, touched, strict=True):
-            by_unit[task.unit].append(task)
-            for access in found:
-                for earlier, theirs in zip(logs, tasks, strict=True):
-                    needs[task] |= set(_meeting(access, earlier, theirs))
-                if part is not parts[-1]:  # behind which nothing waits for it
-                    mine[access.place, access.write, task.unit].note(access.box, len(by_unit[task.unit]))
-        logs.append(mine)
-        tasks.append(by_unit)
+        last: dict[tuple[Unit, int], int] = {}  # by unit and access: number of the last task
+        for task, numbers in zip(part.tasks, touched.by_task, strict=True):
+            mine = by_unit[task.unit]
+            mine.append(task)
+            for number in numbers:
+                if met[number]:
+                    needs[task].update(met[number])
+                last[task.unit, number] = len(mine)
+        if part is not parts[-1]:  # behind which nothing waits for it
+            logs.append(_logged(touched.accesses, last))
+            tasks.append(by_unit)
     return needs
 
 
-def _accesses(part: JobProgram, params: SocParams) -> list[list[TaskAccess]]:
+def _accesses(part: JobProgram, params: SocParams) -> _Touched:
     filled = functools.cache(functools.partial(_filled, params=params))  # by a load, for all that read it
-    return [list(accesses(task, part.constants, params, filled)) for task in part.tasks]
+    again: dict[Hashable, list[TaskAccess]] = {}  # by what is inside an engine, where rings repeat themselves
+
+    def own(task: Task) -> list[TaskAccess]:
+        if task.op not in _INSIDE:
+            return list(own_accesses(task, params))
+        key = (task.op, *task.numbers.items())
+        if key not in again:
+            again[key] = list(own_accesses(task, params))
+        return again[key]
+
+    def accesses(task: Task) -> Iterator[TaskAccess]:
+        yield from own(task)
+        if task.op in (Op.MAC, Op.VEC):
+            for fill in task.reads:
+                yield from map(filled, fill.fillers)
+            if task.op is Op.VEC:
+                yield from map(filled, part.constants)
+
+    return _Touched.of(map(accesses, part.tasks))
 
 
-def _in_grains(parts: _Accesses) -> _Accesses:
+def _in_grains(parts: Sequence[_Touched]) -> list[_Touched]:
     """Return the same with as large grains for bytes, in each memory, as all that is touched there consists of: logs
     have a number for each."""
     touched: dict[Place, list[Box]] = defaultdict(list)
-    for access in (access for tasks in parts for task in tasks for access in task):
+    for access in (access for part in parts for access in part.accesses):
         touched[access.place].append(access.box)
     grains = {place: grain_of(boxes) for place, boxes in touched.items()}
     return [
-        [[access._replace(box=in_grains(access.box, grains[access.place])) for access in task] for task in tasks]
-        for tasks in parts
+        part._replace(accesses=[one._replace(box=in_grains(one.box, grains[one.place])) for one in part.accesses])
+        for part in parts
     ]
+
+
+def _logged(
+    accesses: Sequence[TaskAccess], last: Mapping[tuple[Unit, int], int]
+) -> dict[tuple[Place, bool, Unit], _Log]:  # fmt: skip
+    """Return the logs of an operator, of whose units the ``last`` task with each access is known."""
+    logs: dict[tuple[Place, bool, Unit], _Log] = defaultdict(_Log)
+    for (unit, number), task in sorted(last.items(), key=lambda one: one[1]):  # later ones over earlier ones
+        access = accesses[number]
+        logs[access.place, access.write, unit].note(access.box, task)
+    return logs
 
 
 def _meeting(
@@ -141,22 +186,14 @@ def ring_dependencies(tasks: Sequence[Task]) -> Needs:
     return {task: {signalled[sem].popleft() for sem in sorted(task.waits)} for task in tasks}
 
 
-def accesses(
-    task: Task, constants: Sequence[Task], params: SocParams, filled: Callable[[Task], TaskAccess]
-) -> Iterator[TaskAccess]:
-    """Yield what ``task`` touches, constant weights in DRAM left out. ``constants`` loads what all VEC of the operator
-    may read; what MAC and VEC read otherwise, they read from buffers of rings: what a load has ``filled``."""
+def own_accesses(task: Task, params: SocParams) -> Iterator[TaskAccess]:
+    """Yield what the fields of ``task`` say that it touches, constant weights in DRAM left out: not what MAC and VEC
+    read, who read buffers of rings, and VEC the constants of its operator."""
     extent = written(task, params)
     exact = extent.space in _EXACT
     target = merged(written_box(task)) if exact else _hull(extent)
     yield TaskAccess((extent.space, extent.segment), target, True)
-    if task.op in (Op.MAC, Op.VEC):
-        for fill in task.reads:
-            yield from map(filled, fill.fillers)
-        if task.op is Op.VEC:
-            yield from map(filled, constants)
-        return
-    origin = source(task)
+    origin = source(task) if task.op not in (Op.MAC, Op.VEC) else None
     if origin is not None and not (origin.space == Space.DRAM and origin.segment == Segment.WEIGHTS):
         exact = origin.space in _EXACT
         box = merged(read_box(task)) if exact else _hull(origin)
@@ -172,23 +209,18 @@ def _filled(load: Task, params: SocParams) -> TaskAccess:
 def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
     """Return whether no engine writes a byte of LV2 or DRAM that another touches, among jobs that run side by side."""
     logs: list[dict[tuple[Place, bool], _Log]] = []
-    filled = functools.partial(_filled, params=params)
     touched = [
-        [
-            [
-                one
-                for one in accesses(task, (), params, filled)
-                if one.place[0] in _EXACT and one.place[1] != Segment.WINDOWS
-            ]
+        _Touched.of(
+            [one for one in own_accesses(task, params) if one.place[0] in _EXACT and one.place[1] != Segment.WINDOWS]
             for part in parts
             for task in part.tasks
             if task.op not in _INSIDE
-        ]
+        )
         for parts in engines
     ]
     for number, tasks in enumerate(_in_grains(touched)):
         mine: dict[tuple[Place, bool], _Log] = defaultdict(_Log)
-        for access in (access for found in tasks for access in found):
+        for access in tasks.accesses:
             for theirs in logs:
                 if any(
                     log.latest(access.box)
@@ -203,7 +235,7 @@ def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
 
 
 def _hull(extent: Extent) -> Box:
-    return merged(Box(extent.low, (extent.high - extent.low,), (1,)))
+    return Box(extent.low, (extent.high - extent.low,), (1,))
 
 
 class Made:
