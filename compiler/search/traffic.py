@@ -16,7 +16,7 @@ from compiler.plan.memory.layer_lives import LayerLives
 from compiler.plan.memory.place import most_room, place
 from compiler.plan.options import Options
 from compiler.plan.order.alive_sets import AliveSets
-from compiler.plan.plan import Reload
+from compiler.plan.plan import Place, Reload
 from compiler.plan.regions.pressure import WEIGHTS
 from compiler.plan.regions.regions import Orders, RunStudy, Study
 from compiler.plan.regions.state_loads import late_loads
@@ -41,6 +41,34 @@ class Traffic:
         return mine[::-1] < theirs[::-1] if options.objective == "dram" else mine < theirs
 
 
+class _Spills:
+    """Places the tensors of ``model``, once for the same steps: candidates are often cut into the same regions.
+    ``thorough``: see :func:`compiler.plan.memory.place.place`."""
+
+    def __init__(self, model: LoweredModel, *, thorough: bool = False) -> None:
+        self.model, self._thorough = model, thorough
+        self._known: dict[tuple[tuple[tuple[Layer, ...], tuple[Place, ...]], ...], int | None] = {}
+
+    def candidate(self, study: Study, orders: Orders) -> Traffic | None:
+        """Return the candidate; None if it has no room for tiles and weights."""
+        steps = late_loads(self.model.graph, study.joined(orders))
+        key = tuple((step.members, step.places) for step in steps)
+        if key not in self._known:
+            self._known[key] = self._spilled(steps)
+        spilled = self._known[key]
+        if spilled is None:
+            return None
+        return Traffic(self.model, study, orders, study.cycles(orders) + moved(spilled, self.model.params), spilled)
+
+    def _spilled(self, steps: Sequence[ModelStep]) -> int | None:
+        model = self.model
+        try:
+            _, placement = place(model.graph, steps, model.params, model.options, thorough=self._thorough)
+        except ir.CompileError:
+            return None
+        return placement.passed if model.options.objective == "dram" else placement.moved
+
+
 def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[LoweredModel, Study, Orders]:
     """Return the study and the orders, of those that ``study`` may have, that serve the objective best: those with the
     fewest cycles that pass no more than the model's own order does, unless they save the trade of the options, or those
@@ -48,14 +76,15 @@ def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[Lo
     then tensors leave LV2 for a part of their lives, too, so the model may be another."""
     if not study.runs:
         return _one_by_one(model, study, orders)
-    found = _candidate(model, study, orders)
+    spills = _Spills(model)
+    found = spills.candidate(study, orders)
     if found is None or not found.spilled:
         return model, study, orders
-    own = _candidate(model, study, study.source)
+    own = spills.candidate(study, study.source)
     limit = own.spilled if own else 0
     allowed = [
         one
-        for one in (found, own, *_others(model, study, orders))
+        for one in (found, own, *_others(spills, study, orders))
         if one and (one.spilled <= limit or (own and one.cycles < (1 - model.options.trade) * own.cycles))
     ]
     best = found if not allowed else allowed[0]
@@ -66,7 +95,7 @@ def least_traffic(model: LoweredModel, study: Study, orders: Orders) -> tuple[Lo
 
 def _one_by_one(model: LoweredModel, study: Study, orders: Orders) -> tuple[LoweredModel, Study, Orders]:
     """Return ``study``, of layers that nothing joins, or the same in the order that passes least, if that is asked."""
-    found = _candidate(model, study, ())
+    found = _Spills(model, thorough=True).candidate(study, ())
     if model.options.objective != "dram" or model.options.observe or found is None or not found.spilled:
         return model, study, orders
     best = min((*_least_passing(model), found), key=lambda one: one.spilled)
@@ -81,11 +110,12 @@ def _least_passing(model: LoweredModel) -> Iterator[Traffic]:
     for order in lives.candidates(lives.sets.least().order).values():
         made = [found for one in divisions if (found := PartialResidency(model, order, one).found())]
         for other, layers in (*made, (model, lives.ordered(order))):
-            if (candidate := _candidate(other, Study(layers), ())) is not None:
+            if (candidate := _Spills(other, thorough=True).candidate(Study(layers), ())) is not None:
                 yield candidate
 
 
-def _others(model: LoweredModel, study: Study, orders: Orders) -> Iterator[Traffic | None]:
+def _others(spills: _Spills, study: Study, orders: Orders) -> Iterator[Traffic | None]:
+    model = spills.model
     steps = flattened(late_loads(model.graph, study.joined(orders)))
     room = most_room(model.graph, steps, model.params, model.options)
     alive = [_alive(run) for run in study.runs]
@@ -94,20 +124,9 @@ def _others(model: LoweredModel, study: Study, orders: Orders) -> Iterator[Traff
         pressed = study.pressed(alive, room, weight)
         for one in dict.fromkeys((orders, study.source, least)):
             if weight or one not in (orders, study.source):
-                yield _candidate(model, pressed, one)
+                yield spills.candidate(pressed, one)
 
 
 def _alive(run: RunStudy) -> AliveSets:
     """Return what is alive beside each layer of ``run``, in any order that it may have."""
     return replace(LayerLives.of(run.graph, run.layers, run.rules.params).sets, before=run.operators.predecessors)
-
-
-def _candidate(model: LoweredModel, study: Study, orders: Orders) -> Traffic | None:
-    """Return the candidate; None if it has no room for tiles and weights."""
-    steps = late_loads(model.graph, study.joined(orders))
-    try:
-        _, placement = place(model.graph, steps, model.params, model.options, thorough=not study.runs)
-    except ir.CompileError:
-        return None
-    spilled = placement.passed if model.options.objective == "dram" else placement.moved
-    return Traffic(model, study, orders, study.cycles(orders) + moved(spilled, model.params), spilled)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler.emission.kernels.registry import KernelContext, emitted
-from compiler.emission.program.address import Anchor, Symbol
+from compiler.emission.program.address import Anchor
 from compiler.emission.program.dependencies import Made, apart, dependencies
 from compiler.emission.program.extents import Extent, source, written
 from compiler.emission.program.job import JobProgram
@@ -41,16 +41,15 @@ def region_jobs(
     """
     engines = range(context.budget.engines)
     parts, chosen = _parts(region, tiles, context)
-    if len(engines) > 1 and not apart(parts, context.params):
+    if len(engines) > 1 and not apart(parts):
         raise RegionError("an engine would read what another makes")
     busy = [engine for engine in engines if parts[engine]]
     if given is not None:
         check_jobs(given, len(busy))
         orders = zip(busy, (one.order for one in given), strict=True)
         return [_merged(parts[engine], context, engine, order)[0] for engine, order in orders], chosen
-    merged = [_merged(parts[engine], context, engine) for engine in busy]
+    merged, alone = [_merged(parts[engine], context, engine) for engine in busy], _alone(region, context)
     together = max(cycles for _, cycles in merged)
-    alone = _alone(region, context, together)
     if together >= alone:
         raise RegionError(f"{together} cycles side by side, {alone} one after the other")
     return [job for job, _ in merged], chosen
@@ -69,13 +68,10 @@ def _areas(region: ModelStep, params: SocParams) -> list[Lv1Area]:
     return [Lv1Area(0, most) if conv else Lv1Area(most, whole.size - most) for conv in convolutions]
 
 
-def _alone(region: ModelStep, context: KernelContext, enough: int) -> int:
-    """Return the cycles of the members one after the other, if each were a layer of its own, or of the first of them
-    that take more than ``enough``."""
+def _alone(region: ModelStep, context: KernelContext) -> int:
+    """Return the cycles of the members one after the other, if each were a layer of its own."""
     total = 0
     for member in region.members:
-        if total > enough:
-            break
         took = [0] * context.budget.engines
         for job in emitted(member, None, context)[0]:
             took[job.engine] += schedule(job.tasks, context.params, engines=context.budget.engines).cycles
@@ -161,5 +157,4 @@ def _move_weights(part: JobProgram, window: int, stream: int) -> None:
     """Let symbolic addresses of ``part`` count from ``window`` bytes of others in the window, and ``stream`` behind."""
     ahead = {Anchor.WINDOW: window, Anchor.WEIGHTS: window, Anchor.STREAM: stream}
     for task in part.tasks:
-        symbols = {name: at for name, at in task.fields.items() if isinstance(at, Symbol)}
-        task.move({name: at + ahead[at.anchor] for name, at in symbols.items()})
+        task.move({name: at + ahead[at.anchor] for name, at in task.symbols.items()})

@@ -27,7 +27,7 @@ from compiler.plan.plan import JobPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Insn, Op, Segment, Unit
-from sim.cost import essence, essential, insn_cycles
+from sim.cost import essence, essential
 
 _AT_ZERO = JobAddresses()
 ScheduledJob = tuple[JobProgram, TaskSchedule]  #: a job and its program order
@@ -250,7 +250,7 @@ def _job(
     streaming = (task for task in order.tasks if task.unit in (Unit.LD2, Unit.ST2))
     return JobObject(
         job.engine, job.own_loads, len(order.tasks), order.cycles,
-        sum(insn_cycles(task.op, task.fields, params, question.context.budget.engines) for task in streaming),
+        sum(task.cycles(params, question.context.budget.engines) for task in streaming),
         any(task.op is Op.LD2 for task in order.tasks), not job.direct and any(map(_passes_staging, order.tasks)),
         tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), points, starting,
         JobPlan(job.engine, tuple(point.cut for point in points), order_of(job, order.tasks)), job.ahead,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from compiler.emission.program.extents import Extent, read_box, source, written, written_box
+from compiler.emission.program.extents import Extent, boxes_outside, source, written, written_box
 from compiler.emission.program.grains import grain_of, in_grains, merged
 from compiler.emission.program.job import JobProgram
 from compiler.emission.program.task import Task
@@ -25,7 +25,7 @@ from hw.contract.spaces import Space
 from sim.functional import Box
 
 Place = tuple[Space, int]  #: a memory, or a segment of one
-_EXACT = (Space.LV2, Space.DRAM)
+_CONSTANTS: Place = (Space.DRAM, Segment.WEIGHTS)
 _INSIDE = (Op.LD0, Op.MAC, Op.VEC)  #: touch memories of their engine alone
 
 
@@ -124,10 +124,10 @@ def _accesses(part: JobProgram, params: SocParams) -> _Touched:
 
     def own(task: Task) -> list[TaskAccess]:
         if task.op not in _INSIDE:
-            return list(own_accesses(task, params))
+            return list(_own_accesses(task, params))
         key = (task.op, *task.numbers.items())
         if key not in again:
-            again[key] = list(own_accesses(task, params))
+            again[key] = list(_own_accesses(task, params))
         return again[key]
 
     def accesses(task: Task) -> Iterator[TaskAccess]:
@@ -186,32 +186,38 @@ def ring_dependencies(tasks: Sequence[Task]) -> Needs:
     return {task: {signalled[sem].popleft() for sem in sorted(task.waits)} for task in tasks}
 
 
-def own_accesses(task: Task, params: SocParams) -> Iterator[TaskAccess]:
+def _own_accesses(task: Task, params: SocParams) -> Iterator[TaskAccess]:
     """Yield what the fields of ``task`` say that it touches, constant weights in DRAM left out: not what MAC and VEC
     read, who read buffers of rings, and VEC the constants of its operator."""
-    extent = written(task, params)
-    exact = extent.space in _EXACT
-    target = merged(written_box(task)) if exact else _hull(extent)
-    yield TaskAccess((extent.space, extent.segment), target, True)
-    origin = source(task) if task.op not in (Op.MAC, Op.VEC) else None
-    if origin is not None and not (origin.space == Space.DRAM and origin.segment == Segment.WEIGHTS):
-        exact = origin.space in _EXACT
-        box = merged(read_box(task)) if exact else _hull(origin)
-        yield TaskAccess((origin.space, origin.segment), box, False)
+    yield from _outside(task)
+    if task.op not in (Op.LD2, Op.ST1, Op.ST2):
+        yield _access(written(task, params), write=True)
+    if task.op in (Op.LD0, Op.ST1) and (origin := source(task)) is not None:
+        yield _access(origin, write=False)
+
+
+def _outside(task: Task) -> Iterator[TaskAccess]:
+    """Yield the bytes of LV2 and DRAM among them."""
+    for place, box, write in boxes_outside(task):
+        if write or place != _CONSTANTS:
+            yield TaskAccess(place, merged(box), write)
+
+
+def _access(extent: Extent, *, write: bool) -> TaskAccess:
+    return TaskAccess((extent.space, extent.segment), Box(extent.low, (extent.high - extent.low,), (1,)), write)
 
 
 def _filled(load: Task, params: SocParams) -> TaskAccess:
     """Return the read of all that ``load`` has written."""
-    extent = written(load, params)
-    return TaskAccess((extent.space, extent.segment), _hull(extent), False)
+    return _access(written(load, params), write=False)
 
 
-def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
+def apart(engines: Sequence[Sequence[JobProgram]]) -> bool:
     """Return whether no engine writes a byte of LV2 or DRAM that another touches, among jobs that run side by side."""
     logs: list[dict[tuple[Place, bool], _Log]] = []
     touched = [
         _Touched.of(
-            [one for one in own_accesses(task, params) if one.place[0] in _EXACT and one.place[1] != Segment.WINDOWS]
+            (one for one in _outside(task) if one.place[1] != Segment.WINDOWS)
             for part in parts
             for task in part.tasks
             if task.op not in _INSIDE
@@ -232,10 +238,6 @@ def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
                 mine[access.place, access.write].note(access.box, 1)
         logs.append(mine)
     return True
-
-
-def _hull(extent: Extent) -> Box:
-    return Box(extent.low, (extent.high - extent.low,), (1,))
 
 
 class Made:

@@ -6,7 +6,7 @@ Addresses of the weight window and of streamed weights, which the linker decides
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -65,8 +65,7 @@ def written(task: Task, params: SocParams) -> Extent:
         return _lv0(f, low, high, params)
     if task.op is Op.LD1:
         return Extent(Space.LV1, 0, low, high)
-    segment = f.get("dst_seg", 0)
-    return Extent(Space.DRAM if task.op is Op.ST2 else Space.LV2, segment, low, high)
+    return Extent(*_target(task), low, high)
 
 
 def _lv0(fields: Mapping[str, int], low: int, high: int, params: SocParams) -> Extent:
@@ -88,7 +87,26 @@ def source(task: Task) -> Extent | None:
     low, high = box.bounds()
     if task.op in (Op.LD0, Op.ST1):
         return Extent(Space.LV1, 0, low, high)
-    return Extent(Space.DRAM if task.op is Op.LD2 else Space.LV2, task.numbers.get("src_seg", 0), low, high)
+    return Extent(*_origin(task), low, high)
+
+
+def _target(task: Task) -> tuple[Space, int]:
+    """Return the memory and segment outside of an engine that a copy writes to."""
+    return Space.DRAM if task.op is Op.ST2 else Space.LV2, task.numbers.get("dst_seg", 0)
+
+
+def _origin(task: Task) -> tuple[Space, int]:
+    """Return the memory and segment outside of an engine that a copy reads."""
+    return Space.DRAM if task.op is Op.LD2 else Space.LV2, task.numbers.get("src_seg", 0)
+
+
+def boxes_outside(task: Task) -> Iterator[tuple[tuple[Space, int], Box, bool]]:
+    """Yield what a copy touches outside of its engine to the byte: memory and segment, the bytes, and whether it writes
+    them."""
+    if task.op in (Op.LD2, Op.ST1, Op.ST2):
+        yield _target(task), written_box(task), True
+    if task.op in (Op.LD1, Op.LD2, Op.ST2) and not (box := read_box(task)).empty:
+        yield _origin(task), box, False
 
 
 def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:

@@ -20,7 +20,7 @@ from compiler.emission.program.task import Task
 from compiler.ir import CompileError
 from hw.contract.isa import Lv0Space, Op, Segment, Unit
 from hw.contract.params import SocParams
-from sim.cost import QueuedTasks, insn_cycles
+from sim.cost import QueuedTasks
 
 _WEIGHTS = (Lv0Space.WGT, Lv0Space.INT4)
 _MOST_COUNTS = 200  #: of a semaphore along program order; units that lag behind add what their queues hold
@@ -46,7 +46,7 @@ def order_tasks(
             tasks += mine
             late += [(_late(task), number) for task in mine]
     place = {task: number for number, task in enumerate(tasks)}
-    cycles = [insn_cycles(task.op, task.fields, params, engines) for task in tasks]
+    cycles = [task.cycles(params, engines) for task in tasks]
     behind = [[place[need] for need in needs[task]] for task in tasks]
     queued, levels = QueuedTasks(queues, cycles, behind), _levels(queues, behind, cycles)
     by_chain = _ranks([(after, -level, number) for (after, number), level in zip(late, levels, strict=True)])

@@ -13,7 +13,7 @@ from compiler.emission.program.semaphores import Sem
 from compiler.emission.program.task import Task
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
-from sim.cost import QueuedTasks, insn_cycles
+from sim.cost import QueuedTasks
 
 
 @dataclass
@@ -42,7 +42,7 @@ def schedule(
     if duration:
         cycles = [duration(task) for task in in_queues]
     else:
-        cycles = [insn_cycles(task.op, task.fields, params, engines) for task in in_queues]
+        cycles = [task.cycles(params, engines) for task in in_queues]
     found = QueuedTasks(queues, cycles, needs).schedule(queued)
     if len(found.taken) < len(tasks):
         taken = {queued[place] for place in found.taken}

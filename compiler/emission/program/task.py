@@ -12,7 +12,9 @@ from typing import NamedTuple, cast
 from compiler.emission.program.address import Address, JobAddresses, Symbol, offset_of
 from compiler.emission.program.semaphores import Sem
 from hw.contract.isa import UNIT_OF, Insn, Op, Unit
+from hw.contract.params import SocParams
 from hw.contract.slots import Added
+from sim.cost import insn_cycles
 
 
 class ParameterUse(NamedTuple):
@@ -37,6 +39,13 @@ class Task:
     signals: set[Sem] = field(default_factory=set)
     fills: "BufferFill | None" = None
     reads: "list[BufferFill]" = field(default_factory=list)
+    _took: tuple[int, int] = (0, 0)  #: typical cycles, and for how many engines
+
+    def cycles(self, params: SocParams, engines: int) -> int:
+        """Return the typical cycles of the instruction while ``engines`` share DRAM, wherever it is moved."""
+        if self._took[1] != engines:
+            self._took = insn_cycles(self.op, self.fields, params, engines), engines
+        return self._took[0]
 
     @cached_property
     def unit(self) -> Unit:
