@@ -10,6 +10,8 @@ import caesura
 from benchmarks.workloads import inputs, workload
 from caesura.model_cycles import model_traffic
 from compiler import CompileError, Options, compile_with_report, import_model, memory_study, pipeline, reference
+from compiler.plan.memory.place import place
+from compiler.search import traffic
 from hw.contract.params import KIB, preset
 from sim.model import ModelBus
 
@@ -76,6 +78,23 @@ def test_without_regions_the_order_is_chosen_too():
     orders = [[step.layers for step in one.plan.steps] for one in (own, found)]
     assert orders[0] != orders[1]
     check(found, name)
+
+
+def test_steps_that_several_candidates_have_are_placed_once(monkeypatch):
+    placed, asked = [], []
+
+    def noted(graph, steps, *more):
+        placed.append(tuple((step.members, step.places) for step in steps))
+        return place(graph, steps, *more)
+
+    def candidate(spills, study, orders, of=traffic._Spills.candidate):
+        asked.append(orders)
+        return of(spills, study, orders)
+
+    monkeypatch.setattr(traffic, "place", noted)
+    monkeypatch.setattr(traffic._Spills, "candidate", candidate)
+    compiled(NARROW)
+    assert len(placed) == len(set(placed)) < len(asked)
 
 
 @pytest.mark.parametrize(("layers", "more", "tried"), [(101, 1000, False), (101, 10, True), (100, 1000, True)])

@@ -9,6 +9,7 @@ does not know how far those beside it are: a buffer is live unless the order of 
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from compiler.emission.preempt.live_bytes import LiveBytes
 from compiler.emission.program import JobProgram, Task
@@ -150,31 +151,33 @@ class LayerLv2:
         return self._tensors_at(number, 0, []) + self._kept_at(number, 0, [])
 
     def _tensors_at(self, number: int, cut: int, again: list[ByteRange]) -> list[LiveBytes]:
+        if not self._alone:
+            return self._whole
         ranges = []
         for index, buffer in enumerate(self._buffers):
             low, high = buffer.offset, buffer.offset + buffer.size
-            if self._alone and self._order.first(buffer, self._layer):
+            if self._order.first(buffer, self._layer):
                 past = [job.writes[index].all for job in self._jobs[:number]]
                 low, high = _common((low, high), hull([*past, self._jobs[number].writes[index].before(cut)]))
-            if self._alone and self._order.last(buffer, self._layer):
+            if self._order.last(buffer, self._layer):
                 later = hull(self._later(number, cut, index))
                 if later[0] > low or later[1] < high:  # what runs again may need more of it
                     later = hull([later, *(b for b in again if buffer.offset <= b[0] < buffer.offset + buffer.size)])
                 low, high = _common((low, high), later)
-            if low >= high:
-                continue
-            if buffer.copy is not None and self._equal(number, cut, index):
-                segment, first = buffer.copy
-                same = first + low - buffer.offset
-                ranges.append(LiveBytes(Space.LV2, Segment.LV2, low, high - low, False, segment, same))
-            else:
-                ranges.append(LiveBytes(Space.LV2, Segment.LV2, low, high - low, dirty=True))
+            if low < high:
+                ranges.append(_live(buffer, low, high, equal=self._equal(number, cut, index)))
         return ranges
+
+    @cached_property
+    def _whole(self) -> list[LiveBytes]:
+        """Return all buffers, as they count beside other engines: whole, and a copy is none if any job adds to it."""
+        return [
+            _live(one, one.offset, one.offset + one.size, equal=not any(at in job.adding for job in self._jobs))
+            for at, one in enumerate(self._buffers)
+        ]
 
     def _equal(self, number: int, cut: int, buffer: int) -> bool:
         """Return whether a buffer has what the state in DRAM has that it is a copy of, at ``cut`` of job ``number``."""
-        if not self._alone:
-            return not any(buffer in job.adding for job in self._jobs)
         first, end = self._jobs[number].adding.get(buffer, (0, 0))
         return cut <= first or cut >= end
 
@@ -212,6 +215,14 @@ class LayerLv2:
         window, weights = Symbol(Anchor.WINDOW, low), Symbol(Anchor.WEIGHTS, low)
         source = job.ahead[0] if job.ahead else Segment.WEIGHTS
         return [LiveBytes(Space.LV2, Segment.WINDOWS, window, high - low, False, source, weights)]
+
+
+def _live(buffer: TensorBuffer, low: int, high: int, *, equal: bool) -> LiveBytes:
+    """Return bytes of ``buffer``: clean if there is a copy in DRAM that is ``equal``."""
+    if buffer.copy is None or not equal:
+        return LiveBytes(Space.LV2, Segment.LV2, low, high - low, dirty=True)
+    segment, first = buffer.copy
+    return LiveBytes(Space.LV2, Segment.LV2, low, high - low, False, segment, first + low - buffer.offset)
 
 
 def _common(a: ByteRange, b: ByteRange) -> ByteRange:

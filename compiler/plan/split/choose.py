@@ -43,6 +43,8 @@ def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[
     for tight in _TIGHT:
         room = int(tight * memory)
         cuts = [one for chain in segments(graph) for one in _Chain(graph, chain, work, room, params, known).best()]
+        if cuts == kept:
+            continue
         cycles = _price(graph, cuts, params, options)
         if cycles < best:
             best, kept = cycles, cuts
