@@ -6,11 +6,12 @@ that was found, that of the model, and that with the fewest bytes alive, each cu
 the bytes beside them (:mod:`compiler.plan.regions.pressure`). To place takes milliseconds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import ir
-from compiler.plan.layers.step import flattened
+from compiler.plan.layers.layer import Layer
+from compiler.plan.layers.step import ModelStep, flattened
 from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.memory.layer_lives import LayerLives
 from compiler.plan.memory.place import most_room, place

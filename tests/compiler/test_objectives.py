@@ -83,9 +83,9 @@ def test_without_regions_the_order_is_chosen_too():
 def test_steps_that_several_candidates_have_are_placed_once(monkeypatch):
     placed, asked = [], []
 
-    def noted(graph, steps, *more):
+    def noted(graph, steps, *more, **how):
         placed.append(tuple((step.members, step.places) for step in steps))
-        return place(graph, steps, *more)
+        return place(graph, steps, *more, **how)
 
     def candidate(spills, study, orders, of=traffic._Spills.candidate):
         asked.append(orders)
