@@ -1,5 +1,6 @@
 """The host's end of a serial line, and a board at the other, in any simulator of the RTL."""
 
+import random
 from collections.abc import Callable
 
 from amaranth.hdl import Cat, Module, Signal
@@ -103,6 +104,24 @@ class SimulatedLine:
 
     def close(self) -> None:
         self._bus.close()
+
+
+class Lossy:
+    """Changes, loses and adds bytes: one in ``every`` on average."""
+
+    def __init__(self, seed: int, every: int) -> None:
+        self._random, self._every = random.Random(seed), every
+        self.struck = 0
+
+    def __call__(self, data: bytes) -> bytes:
+        return b"".join(self._byte(byte) for byte in data)
+
+    def _byte(self, byte: int) -> bytes:
+        if self._random.randrange(self._every):
+            return bytes([byte])
+        self.struck += 1
+        other = byte ^ 1 << self._random.randrange(8)
+        return self._random.choice([b"", bytes([other]), bytes([byte, 0xA5])])
 
 
 def simulated_line(params: SocParams, *, native: bool, divisor: int = 2) -> SimulatedLine:

@@ -15,7 +15,7 @@ from hw.contract.params import KIB, ParamError, preset
 from hw.contract.regs import ID_VALUE, global_reg
 from hw.contract.serial import FAILED, REQUEST, RESPONSE, framed, unframed
 from sw.serial import SerialBus
-from tests.support.far_end import TIMEOUT, SimulatedLine, simulated_line
+from tests.support.far_end import TIMEOUT, Lossy, SimulatedLine, simulated_line
 
 PARAMS = preset("nano").replace(dram_bytes=256 * KIB)
 ID, CYCLE_LO, EVENT = (global_reg(name) for name in ("ID", "CYCLE_LO", "EVENT"))
@@ -38,24 +38,6 @@ def line(opened):
 @pytest.fixture
 def bus(line):
     return SerialBus(line, PARAMS)
-
-
-class Lossy:
-    """Changes, loses and adds bytes: one in ``every`` on average."""
-
-    def __init__(self, seed: int, every: int) -> None:
-        self._random, self._every = random.Random(seed), every
-        self.struck = 0
-
-    def __call__(self, data: bytes) -> bytes:
-        return b"".join(self._byte(byte) for byte in data)
-
-    def _byte(self, byte: int) -> bytes:
-        if self._random.randrange(self._every):
-            return bytes([byte])
-        self.struck += 1
-        other = byte ^ 1 << self._random.randrange(8)
-        return self._random.choice([b"", bytes([other]), bytes([byte, 0xA5])])
 
 
 def test_digits_are_those_of_onnxruntime(bus):
