@@ -11,6 +11,7 @@ from sw.serial import SerialBus
 BAUD = 3_000_000
 _KIND = "serial:"
 _SECONDS = 0.1  #: without a byte, after which a request is sent again
+_ATTEMPTS = 10  #: a busy host may be late itself
 
 
 def serial_device(text: str, params: SocParams) -> Device:
@@ -29,7 +30,7 @@ def serial_device(text: str, params: SocParams) -> Device:
     except (serial.SerialException, ValueError, OSError) as error:
         raise UsageError(f"--device {text}: the port cannot be opened: {error}") from None
     try:
-        return Device(SerialBus(line, params))
+        return Device(SerialBus(line, params, attempts=_ATTEMPTS))
     except BusTimeout as error:
         line.close()
         raise UsageError(

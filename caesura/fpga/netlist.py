@@ -50,3 +50,10 @@ def in_harness(name: str, component: wiring.Component) -> Netlist:
     harness = Harness(component)
     text = to_rtlil(harness, name=TOP, clock=harness.clock, sources=True)
     return Netlist(name, text, tuple(sorted(_MODULE.findall(text))))
+
+
+def with_own_ports(name: str, component: wiring.Component) -> Netlist:
+    """Return ``component``, which has not been elaborated yet, without a harness: its members, ``clk`` and ``rst`` are
+    the ports, a member ``b`` of an interface ``a`` as ``a__b``."""
+    text = to_rtlil(component, name=TOP, sources=True)
+    return Netlist(name, text, tuple(sorted(_MODULE.findall(text))))

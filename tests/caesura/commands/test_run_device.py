@@ -1,18 +1,13 @@
 """``caesura run --device serial:PORT``: the same command on a board, which is simulated behind a pseudo-terminal."""
 
-import contextlib
 import json
-import os
-import pty
-import select
-import threading
-import tty
 
 import pytest
 
 from caesura import serial_device
+from examples.board.terminal import terminal
 from hw.contract.params import KIB, preset
-from tests.support.far_end import SimulatedLine, simulated_line
+from tests.support.far_end import simulated_line
 from tests.support.networks import DIGITS
 from tests.system.command import caesura_command
 
@@ -20,31 +15,6 @@ pytest.importorskip("serial")
 SAMPLES = DIGITS.parent / "digits_samples.npz"
 PARAMS = preset("nano").replace(dram_bytes=256 * KIB)
 MACHINE = ("--preset", "nano", "--set", "dram_bytes=256KiB")
-
-
-@contextlib.contextmanager
-def terminal(line: SimulatedLine | None):
-    """Yield the name of a terminal at whose other end ``line`` is, or nobody."""
-    mine, theirs = pty.openpty()
-    tty.setraw(theirs)
-    ended = threading.Event()
-
-    def carry():
-        while line is not None and not ended.is_set():
-            if select.select([mine], [], [], 0.01)[0]:
-                line.write(os.read(mine, 4096))
-                while raw := line.read(1):
-                    os.write(mine, raw)
-
-    thread = threading.Thread(target=carry)
-    thread.start()
-    try:
-        yield os.ttyname(theirs)
-    finally:
-        ended.set()
-        thread.join()
-        os.close(theirs)
-        os.close(mine)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +49,7 @@ def test_where_nobody_answers_that_is_said(monkeypatch):
     with terminal(None) as name:
         code, _, err = caesura_command("run", DIGITS, *MACHINE, "--device", f"serial:{name}@115200")
     told = " ".join(err.split())
-    assert code == 2 and "no answer to 4 requests" in told
+    assert code == 2 and "no answer to 10 requests" in told
     assert "Is the board on, with a bitstream whose line has 115200 baud?" in told
 
 

@@ -1,0 +1,1 @@
+"""A board that is not there: the netlist that synthesis makes of it, behind a pseudo-terminal."""

@@ -1,0 +1,23 @@
+"""The board's netlist, in cells of the FPGA."""
+
+from caesura.fpga import PARTS, Flow, with_own_ports
+from hw.board import BoardTop
+from hw.contract.params import SocParams
+from sim.gates import GateLine, GateNetlist, GateSimulator
+from sim.toolchain import Stages
+
+DIVISOR = 2  #: cycles per bit, the fewest that the UART takes
+_PART = "lfe5um5g-85f"
+_SILENCE = 1000  #: cycles without a byte: more than a response needs, and than the board waits for the rest of a request
+
+
+def mapped_board(params: SocParams) -> bytes:
+    """Return the board top of ``params`` after synthesis, as Yosys' JSON; it is made once and kept. Raises
+    :class:`sim.toolchain.BuildError` where Yosys is not installed."""
+    stages = Stages(subject="board", announcement="synthesis of the board, which is kept")
+    return Flow(PARTS[_PART], 100.0, stages).mapped(with_own_ports(f"{params.name} board", BoardTop(params, DIVISOR)))
+
+
+def line_to_board(mapped: bytes) -> GateLine:
+    """Return the host's end of the line to a board that has just been switched on."""
+    return GateLine(GateSimulator(GateNetlist(mapped)), DIVISOR, _SILENCE)
