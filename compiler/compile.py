@@ -10,6 +10,7 @@ import onnx
 
 from compiler.emission.objects.desk import Desk
 from compiler.emission.objects.object_store import ObjectStore
+from compiler.emission.program.semaphores import check_semaphores
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
 from compiler.pipeline import blank, emit, fill, uncollected
@@ -86,6 +87,8 @@ def compile_with_report(
     queue time of each engine. Raises
     :class:`compiler.ir.CompileError`.
     """
+    if hardware := params or (plan and plan.params):
+        check_semaphores(hardware)
     graph = import_model(
         path, fallback=fallback, name=name, batch=batch, sizes=sizes, sequences=sequences, last_row=last_row
     )

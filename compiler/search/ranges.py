@@ -16,6 +16,7 @@ from typing import TypeVar
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.emission.objects.desk import Desk
 from compiler.emission.objects.object_store import ObjectStore
+from compiler.emission.program.semaphores import check_semaphores
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
 from compiler.pipeline import blank, emit_lowered, lowered, planned, planned_cycles, uncollected
@@ -101,6 +102,7 @@ class _Compiler:
         self, dimension: DynamicDimension, params: SocParams, options: Options, fallback: bool,
         desk: Desk, told: Told | None,
     ) -> None:  # fmt: skip
+        check_semaphores(params)
         self._dimension, self._params, self._options = dimension, params, options
         self._fallback, self._desk, self._told = fallback, desk, told
         self._plans: dict[int, PlannedLength] = {}  #: of lengths that were planned on their own

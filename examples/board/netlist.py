@@ -8,7 +8,9 @@ from sim.toolchain import Stages
 
 DIVISOR = 2  #: cycles per bit, the fewest that the UART takes
 _PART = "lfe5um5g-85f"
-_SILENCE = 1000  #: cycles without a byte: more than a response needs, and than the board waits for the rest of a request
+_SILENCE = (
+    1000  #: cycles without a byte: more than a response needs, and than the board waits for the rest of a request
+)
 
 
 def mapped_board(params: SocParams) -> bytes:

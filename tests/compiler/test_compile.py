@@ -1,11 +1,19 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import caesura
 from benchmarks.workloads import workload
 from compiler.compile import compile_model
+from compiler.emission.program.semaphores import MOST_COUNTS, Sem
+from compiler.ir import CompileError
 from compiler.plan.options import Options
+from examples.digits import SAMPLES
+from examples.digits.evaluate import reference_logits
 from hw.contract.params import preset
+from hw.contract.timing import UNIT_IN_FLIGHT
+from sim.model.bus import ModelBus
 
 DIGITS = Path("examples/digits/digits.onnx")
 
@@ -25,3 +33,21 @@ def test_observe_may_come_from_the_options():
         for observe in (False, True)
     ]
     assert tensors[0] < tensors[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "few"), [("semaphores", max(Sem)), ("semaphore_max", MOST_COUNTS + preset("tiny").unit_room)]
+)
+def test_machines_without_the_semaphores_of_programs_are_refused_before_anything_is_read(name, few):
+    params = preset("tiny").replace(**{name: few})
+    with pytest.raises(CompileError, match=rf"'tiny': {name} is {few}, and must be (\d+) or more .*--set {name}=\1\)"):
+        compile_model(Path("there/is/none.onnx"), params)
+
+
+def test_a_machine_with_as_many_as_programs_need_runs_them():
+    least = MOST_COUNTS + preset("tiny").unit_room + UNIT_IN_FLIGHT
+    params = preset("tiny").replace(semaphores=max(Sem) + 1, semaphore_max=least)
+    images = np.load(SAMPLES)["input"][:1]
+    with ModelBus(params) as bus:
+        outputs, _ = caesura.Device(bus).load(compile_model(DIGITS, params)).run(images)
+    np.testing.assert_array_equal(outputs["logits"], reference_logits(DIGITS, images))

@@ -7,6 +7,7 @@ import numpy as np
 from compiler.emission.kernels.conv_work import ConvWork
 from compiler.emission.program import JobProgram, Ring, Sem, StagingRing, Task, lv0_slots
 from compiler.emission.program.copies import PIECE, Fields, contiguous
+from compiler.emission.program.semaphores import LOADS_AHEAD
 from compiler.ir import CompileError
 from compiler.plan.layers import PARAMS_SLOTS, ChannelTile
 from compiler.plan.memory.operand import KeptInput
@@ -14,8 +15,6 @@ from compiler.plan.memory.tensor_view import PixelBox, TensorView
 from compiler.plan.tiling.conv_tiling import PixelTile
 from hw.contract.isa import TABLE_BYTES, Op, Segment
 from hw.contract.timing import UNIT_IN_FLIGHT
-
-_AHEAD = 32  #: loads that may wait for their first reader; semaphores count no further than 255
 
 
 class KeptInputLoader:
@@ -42,7 +41,7 @@ class KeptInputLoader:
         """The loads that follow belong to ``job``."""
         job.kept, job.kept_before = self.kept, self._loaded - self.kept.first
         self._job = job
-        self._ring = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, 0, 0, _AHEAD)
+        self._ring = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, 0, 0, LOADS_AHEAD)
 
     def load(self, box: PixelBox, target: int, row: int, run: int, fill: int) -> list[Task]:
         """As :meth:`JobProgram.load`; brings what is missing of ``box`` to LV2 first."""

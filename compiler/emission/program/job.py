@@ -7,14 +7,12 @@ from typing import Protocol
 from compiler.emission.program.address import Address, Anchor, Symbol
 from compiler.emission.program.copies import MAX_RUN, CopyLoop, contiguous, copy_fields, load_fields
 from compiler.emission.program.ring import Ring, StagingRing
-from compiler.emission.program.semaphores import Sem
+from compiler.emission.program.semaphores import LOADS_AHEAD, Sem
 from compiler.emission.program.task import BufferFill, ParameterUse, Task
 from compiler.plan.memory.operand import KeptInput
 from compiler.plan.memory.tensor_view import PixelBox, TensorView
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
-
-_FETCHES_AHEAD = 32  #: pieces of weights a body may load ahead of their use; semaphores count no further than 255
 
 
 class ConstantPart(Hashable, Protocol):
@@ -67,7 +65,7 @@ class JobProgram:
     _fetched: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._fetching = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, 0, 0, _FETCHES_AHEAD)
+        self._fetching = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, 0, 0, LOADS_AHEAD)
 
     def emit(self, op: Op, fields: Mapping[str, Address], more: tuple[ParameterUse, ...] = ()) -> Task:
         """Append one instruction; ``more``: parameters of the job that are added to fields, which do not count them

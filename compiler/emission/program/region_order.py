@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from compiler.emission.program.dependencies import Needs
 from compiler.emission.program.job import JobProgram
-from compiler.emission.program.semaphores import BETWEEN, Sem
+from compiler.emission.program.semaphores import BETWEEN, MOST_COUNTS, Sem
 from compiler.emission.program.task import Task
 from compiler.ir import CompileError
 from hw.contract.isa import Lv0Space, Op, Segment, Unit
@@ -23,7 +23,6 @@ from hw.contract.params import SocParams
 from sim.cost import QueuedTasks
 
 _WEIGHTS = (Lv0Space.WGT, Lv0Space.INT4)
-_MOST_COUNTS = 200  #: of a semaphore along program order; units that lag behind add what their queues hold
 
 
 class RegionError(CompileError):
@@ -114,8 +113,8 @@ def synchronise(order: Sequence[Task], needs: Needs) -> None:
     for task in order:
         for sem in task.signals:
             counts[sem] += 1
-            if counts[sem] > _MOST_COUNTS:
-                raise RegionError(f"semaphore {sem.name} would count beyond {_MOST_COUNTS}")
+            if counts[sem] > MOST_COUNTS:
+                raise RegionError(f"semaphore {sem.name} would count beyond {MOST_COUNTS}")
         for sem in task.waits:
             counts[sem] -= 1
 

@@ -10,7 +10,13 @@ Numbers are chosen for the counters of waiting cycles, which tell semaphores apa
 
 import enum
 
+from compiler.ir import CompileError
 from hw.contract.isa import Unit
+from hw.contract.params import SocParams
+from hw.contract.timing import UNIT_IN_FLIGHT
+
+LOADS_AHEAD = 32  #: counts of a ring of loads that wait for their first reader
+MOST_COUNTS = 200  #: of a semaphore of a region along program order; a unit that lags behind adds what its queue holds
 
 
 class Sem(enum.IntEnum):
@@ -85,3 +91,18 @@ WAITS = {
     Unit.MAC: {0: "activations", 1: "accumulators", 2: "weights"},
     Unit.VEC: {0: "sums", 1: "own results", 2: "loads", 3: "stores"},
 }
+
+
+def check_semaphores(params: SocParams) -> None:
+    """Raise :class:`compiler.ir.CompileError` for hardware with fewer semaphores than there are names, or whose counts
+    end below those that programs may reach."""
+    most = max(LOADS_AHEAD, MOST_COUNTS) + params.unit_room + UNIT_IN_FLIGHT
+    for name, least, why in (
+        ("semaphores", max(Sem) + 1, "programs of the compiler use as many"),
+        ("semaphore_max", most, "a semaphore of such a program may count so far, with what queues and units hold"),
+    ):
+        if getattr(params, name) < least:
+            raise CompileError(
+                f"parameters {params.name!r}: {name} is {getattr(params, name)}, and must be {least} or more for "
+                f"compiled models: {why}. Build the machine with {name}={least} or more (--set {name}={least})"
+            )
