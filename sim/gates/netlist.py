@@ -21,7 +21,7 @@ KINDS = ("lut", "product", "read", "flop", "write", "deep")
 _IGNORED = ("$scopeinfo",)
 
 
-class NetlistError(ValueError):
+class GateError(ValueError):
     """Says that a netlist has a cell, or a setting of one, that the simulator does not know, or a loop."""
 
 
@@ -30,7 +30,7 @@ class GateNetlist:
 
     ``ports``: nets of each port, lowest bit first; ``inputs`` and ``outputs`` of each kind in ``KINDS``, a row of nets
     for each cell, and ``settings``: what else the simulator has to know of a kind. ``levels``: a level for each
-    combinational cell, above those of all cells that it reads. :class:`NetlistError` for what cannot be simulated.
+    combinational cell, above those of all cells that it reads. :class:`GateError` for what cannot be simulated.
     """
 
     def __init__(self, mapped: bytes, top: str = "top", clock: str = "clk") -> None:
@@ -46,7 +46,7 @@ class GateNetlist:
                 continue
             make = _CELLS.get(cell["type"])
             if make is None:
-                raise NetlistError(f"a cell {cell['type']} ({name}) is none that can be simulated")
+                raise GateError(f"a cell {cell['type']} ({name}) is none that can be simulated")
             make(self, _Pins(self, name, cell))
         self.nets = len(self._nets) + 2
         self.inputs, self.outputs = ({kind: self._table(kind, end) for kind in KINDS} for end in (0, 1))
@@ -67,9 +67,9 @@ class GateNetlist:
         self._rows[kind].append((inputs, outputs))
 
     def check_clock(self, net: int, name: str) -> None:
-        """Raise :class:`NetlistError` for another clock than that of all."""
+        """Raise :class:`GateError` for another clock than that of all."""
         if net != self._clock:
-            raise NetlistError(f"{name} has a clock of its own")
+            raise GateError(f"{name} has a clock of its own")
 
     def _table(self, kind: str, end: int) -> _Ints:
         rows = [row[end] for row in self._rows[kind]]
@@ -106,7 +106,7 @@ class GateNetlist:
                 if not waits[reader]:
                     ready.append(reader)
         if done < first:
-            raise NetlistError(f"{first - done} combinational cells are in a loop, or behind one")
+            raise GateError(f"{first - done} combinational cells are in a loop, or behind one")
         return np.array(levels, np.int32)
 
 
@@ -143,11 +143,11 @@ class _Pins:
         return self.parameters.get(name, default).strip()
 
     def must(self, name: str, *allowed: str) -> str:
-        """Return a parameter. Raises :class:`NetlistError` for one that is not ``allowed``, of which the first is the
+        """Return a parameter. Raises :class:`GateError` for one that is not ``allowed``, of which the first is the
         default."""
         found = self.setting(name, allowed[0])
         if found not in allowed:
-            raise NetlistError(f"{self.name} has {name} {found}; what is known is {' and '.join(allowed)}")
+            raise GateError(f"{self.name} has {name} {found}; what is known is {' and '.join(allowed)}")
         return found
 
 
@@ -202,7 +202,7 @@ def _carry(netlist: GateNetlist, pins: _Pins) -> None:
 def _product(netlist: GateNetlist, pins: _Pins) -> None:
     for name, word in pins.parameters.items():
         if name.startswith("REG_") and name.endswith("_CLK") and word.strip() != "NONE":
-            raise NetlistError(f"{pins.name} has a register ({name} {word})")
+            raise GateError(f"{pins.name} has a register ({name} {word})")
     factors = pins.numbered("A", _FACTOR) + pins.numbered("B", _FACTOR)
     outputs = pins.driven([f"P{i}" for i in range(_PRODUCT)])
     netlist.add("product", [*factors, pins("SIGNEDA"), pins("SIGNEDB")], outputs)
@@ -234,7 +234,7 @@ def _shallow(netlist: GateNetlist, pins: _Pins) -> None:
 def _deep(netlist: GateNetlist, pins: _Pins) -> None:
     width = pins.number("DATA_WIDTH_A")
     if width not in _DEEP_WIDTHS or width != pins.number("DATA_WIDTH_B"):
-        raise NetlistError(f"{pins.name} has ports of other widths than {_DEEP_WIDTHS}, or of two")
+        raise GateError(f"{pins.name} has ports of other widths than {_DEEP_WIDTHS}, or of two")
     inputs = list[int]()
     modes = set[str]()
     for port in "AB":
@@ -244,7 +244,7 @@ def _deep(netlist: GateNetlist, pins: _Pins) -> None:
         pins.must(f"CSDECODE_{port}", "0b000")
         modes.add(pins.must(f"WRITEMODE_{port}", "NORMAL", "READBEFOREWRITE"))
         if pins(f"RST{port}") or any(pins.numbered(f"CS{port}", 3)):
-            raise NetlistError(f"{pins.name} is reset, or selected by more than its clock enable")
+            raise GateError(f"{pins.name} is reset, or selected by more than its clock enable")
         inputs += pins.numbered(f"AD{port}", _DEEP_ADDRESS) + pins.numbered(f"DI{port}", _DEEP_DATA)
         inputs += [pins(f"WE{port}"), pins(f"CE{port}")]
     outputs = pins.driven([f"DO{port}{i}" for port in "AB" for i in range(_DEEP_DATA)])

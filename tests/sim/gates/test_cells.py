@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from sim.gates import GateNetlist, NetlistError
+from sim.gates import GateNetlist, GateError
 from tests.support.gates import any_value, co_simulate, gates
 
 pytest.importorskip("pyosys")
@@ -136,5 +136,5 @@ def cell(kind: str, parameters: dict[str, str], **connections) -> dict:
     ],
 )
 def test_what_cannot_be_simulated_is_told(cells, why):
-    with pytest.raises(NetlistError, match=why):
+    with pytest.raises(GateError, match=why):
         GateNetlist(netlist_of(**cells))
