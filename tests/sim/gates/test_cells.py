@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from sim.gates import GateNetlist, GateError
+from sim.gates import GateError, GateNetlist
 from tests.support.gates import any_value, co_simulate, gates
 
 pytest.importorskip("pyosys")
