@@ -10,9 +10,11 @@ from caesura import api
 from caesura.commands.options import Json, ParamsFile, Preset, Set
 from caesura.machines import machine
 from caesura.views import json_text, say, tell, write
+from hw.contract.params import SocParams
 
 #: Where nothing is asked for: a machine goes to a board that could hold it, a block to the smallest part.
 _BOARD, _PART = "ecp5-evn", "lfe5um5g-25f"
+_TARGET, _VIVADO_CLOCK = 100.0, 25.0  #: MHz
 
 
 def fpga(
@@ -26,7 +28,9 @@ def fpga(
         str | None, typer.Option("--block", help=f"one block alone, see docs/fpga.md (default part: {_PART})")
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="place and route with seeds 1 to N")] = 1,
-    target: Annotated[float, typer.Option("--target", min=1, max=1000, help="clock to aim at, in MHz")] = 100.0,
+    target: Annotated[
+        float | None, typer.Option("--target", min=1, max=1000, help="clock, in MHz (default: 100, of Vivado's 25)")
+    ] = None,
     multipliers: Annotated[
         int | None, typer.Option("--multipliers", min=0, help="how many it may take (default: all of the part)")
     ] = None,
@@ -35,8 +39,12 @@ def fpga(
     ] = None,
     area: Annotated[bool, typer.Option("--area", help="synthesis alone, and its cells by module")] = False,
     depth: Annotated[int, typer.Option("--depth", min=0, max=8, help="levels of modules that --area tells")] = 3,
+    vivado: Annotated[
+        str | None, typer.Option("--vivado", help="write a Vivado project for this board: arty-a7-100; needs --output")
+    ] = None,
+    baud: Annotated[int, typer.Option("--baud", min=1, help="of the serial line of a Vivado project")] = 1_000_000,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="folder for design.bit and manifest.json")
+        Path | None, typer.Option("--output", "-o", help="folder for design.bit and manifest.json, or for the project")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -44,6 +52,9 @@ def fpga(
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
     if output is not None and area:
         raise api.UsageError("--area ends with synthesis, so there is no bitstream for --output")
+    if vivado is not None:
+        _write_project(hardware, vivado, target, baud, output)
+        return
     from caesura.fpga import boards, flow, manifest, netlist, routing, tables, tools  # loads Amaranth
     from caesura.fpga.area import by_module
     from caesura.fpga.synthesis import top_of
@@ -54,13 +65,14 @@ def fpga(
         raise api.UsageError(f"--router {router}: must be {' or '.join(routing.ROUTERS)}")
     tools.require("synthesis", *(() if area else ("place and route",)))
     netlist.known(block)
+    aim = target or _TARGET
     part = boards.part(board or (_PART if block else _BOARD))
     stages = Stages(subject="fpga", announcement="from RTL to the part; each stage is kept once it is done")
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
         design = netlist.elaborated(hardware, block)
     chosen = range(1, seeds + 1)
-    about = manifest.manifest(design, hardware, part, target, () if area else chosen, block, chosen_router)
-    work = flow.Flow(part, target, stages, multipliers, chosen_router)
+    about = manifest.manifest(design, hardware, part, aim, () if area else chosen, block, chosen_router)
+    work = flow.Flow(part, aim, stages, multipliers, chosen_router)
     if area:
         rows = by_module(top_of(work.mapped(design)), design.modules, depth)
         if as_json:
@@ -74,8 +86,19 @@ def fpga(
     if as_json:
         write(json_text({"manifest": about, **result}))
         return
-    say(f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {target:g} MHz")
+    say(f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {aim:g} MHz")
     shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
     tell(Group(*(table.rich() for table in shown)))
     if output is not None:
         say(f"{output / 'design.bit'}: {len(bits):,} bytes")
+
+
+def _write_project(hardware: SocParams, board: str, clock: float | None, baud: int, output: Path | None) -> None:
+    from caesura.fpga import vivado  # loads Amaranth
+
+    if output is None:
+        raise api.UsageError("--vivado writes files: name their folder with --output")
+    about = vivado.board(board)
+    files = vivado.project(hardware, about, clock or _VIVADO_CLOCK, baud)
+    vivado.write_project(output, files)
+    say(f"{output / 'project.tcl'}: vivado -mode batch -source project.tcl makes top.bit for {about.part}")
