@@ -54,6 +54,7 @@ def in_harness(name: str, component: wiring.Component) -> Netlist:
 
 def with_own_ports(name: str, component: wiring.Component) -> Netlist:
     """Return ``component``, which has not been elaborated yet, without a harness: its members, ``clk`` and ``rst`` are
-    the ports, a member ``b`` of an interface ``a`` as ``a__b``."""
-    text = to_rtlil(component, name=TOP, sources=True)
+    the ports, a member ``b`` of an interface ``a`` as ``a__b``. Source lines are left out, so that what is made of it
+    stays where lines move."""
+    text = to_rtlil(component, name=TOP)
     return Netlist(name, text, tuple(sorted(_MODULE.findall(text))))
