@@ -5,6 +5,7 @@ python -m examples.board.demo [--preset nano] [--dram KIB]
 
 import argparse
 import contextlib
+import signal
 import threading
 
 from examples.board.netlist import line_to_board, mapped_board
@@ -22,6 +23,7 @@ def main() -> None:
     asked = parser.parse_args()
     params = preset(asked.preset).replace(dram_bytes=asked.dram * KIB)
     line = line_to_board(mapped_board(params))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as by Ctrl-C
     with terminal(line) as name, contextlib.suppress(KeyboardInterrupt):
         machine = f"--preset {asked.preset} --set dram_bytes={asked.dram}KiB"
         print(f"caesura run examples/digits/digits.onnx {machine} --device serial:{name}", flush=True)

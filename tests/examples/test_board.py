@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import subprocess
 import sys
 
@@ -112,5 +111,5 @@ def test_the_example_prints_a_command_that_runs(mapped):
             assert code == 0, err
             assert json.loads(out)["outputs"]
         finally:
-            running.send_signal(signal.SIGINT)
+            running.terminate()
         assert running.wait(30) == 0
