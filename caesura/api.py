@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -80,6 +81,7 @@ def compile(
     sizes: Mapping[str, int] | None = None,
     sequences: int = 1,
     waits: Sequence[float] = (),
+    measure_on: str = "model",
 ) -> Image:
     """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters; default: ``tiny``).
 
@@ -100,14 +102,16 @@ def compile(
     sequences : a step model computes a step of so many at once, whose weights are loaded once: :meth:`Model.batch`
     waits : for ``auto``, the expected queue time of each engine in cycles, as of :meth:`Device.queue_times`: fewer
         engines are taken if an inference ends sooner on those that are free first
+    measure_on : the backend on which programs run for ``order="measured"`` and ``"timed"``, as of :func:`open`
 
-    Raises ``CompileError`` or ``ParamError``.
+    Raises ``CompileError`` or ``ParamError``, :class:`UsageError` for an unknown backend.
     """
     if placed:
         options = replace(options or Options(), placed=True)
     return compile_with_report(
         path, preset, engines=engines, fallback=fallback, observe=observe, options=options, plan=plan, jobs=jobs,
         cache=cache, batch=batch, sizes=sizes, sequences=sequences, waits=waits,
+        measure_on=measure_on,
     ).image  # fmt: skip
 
 
@@ -127,10 +131,11 @@ def compile_with_report(
     sizes: Mapping[str, int] | None = None,
     sequences: int = 1,
     waits: Sequence[float] = (),
+    measure_on: str = "model",
 ) -> "Compiled":
     """Compile as :func:`compile` does; return the image with the graph it was made from and the report of the
     compilation. With ``order="measured"`` or ``"timed"``, ``told`` is called with the number of programs measured, on
-    the fast model, and the fewest cycles."""
+    the backend ``measure_on``, and the fewest cycles."""
     from caesura.model_cycles import layer_cycles, model_cycles  # only loaded where they are used
     from compiler import Plan, compile_with_report
 
@@ -140,10 +145,11 @@ def compile_with_report(
     elif not isinstance(plan, Plan):
         plan = Plan.read(Path(plan))
     params = None if preset is None else resolve(preset)
+    _refuse_unknown(measure_on)
     return compile_with_report(
         Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options, plan=plan,
-        measure=model_cycles, time_layers=layer_cycles, told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes,
-        sequences=sequences, waits=waits,
+        measure=partial(model_cycles, backend=measure_on), time_layers=partial(layer_cycles, backend=measure_on),
+        told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes, sequences=sequences, waits=waits,
     )  # fmt: skip
 
 
@@ -169,11 +175,14 @@ def open(
     """
     from sim import open_simulator
 
-    if backend not in BACKENDS:
-        raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
-
+    _refuse_unknown(backend)
     chosen = resolve(params)
     return Device(open_simulator(chosen, backend, vcd=vcd, progress=progress), DurationStore(chosen, backend))
+
+
+def _refuse_unknown(backend: str) -> None:
+    if backend not in BACKENDS:
+        raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
 
 
 class Device:

@@ -21,6 +21,7 @@ from caesura.views.order import tell_measured
 from compiler import ALL_LV2, OBJECTIVES, ORDERS, STRATEGIES, Options
 from hw.contract.params import SocParams
 from hw.image import Image
+from sim import MODEL
 
 if TYPE_CHECKING:
     from compiler import Compiled, Plan
@@ -107,6 +108,7 @@ class Compilation:
     cache: bool = True
     options: Options = field(default_factory=Options)
     plan: Path | None = None
+    measure_on: str = MODEL  #: backend on which orders are timed and measured
 
     @classmethod
     def from_flags(
@@ -150,6 +152,10 @@ class Compilation:
         if self.options.lv2_limit is not None or self.plan:
             return self
         return replace(self, options=replace(self.options, lv2_limit=ALL_LV2))
+
+    def measuring(self, backend: str | None) -> "Compilation":
+        """Return the same with orders that are timed and measured on ``backend``, if one is named."""
+        return replace(self, measure_on=backend) if backend else self
 
     def compiler_flags(self) -> list[str]:
         """Return the flags of the compiler whose values are not their defaults, without those of the machine."""
@@ -214,7 +220,7 @@ def compile_file(path: Path, compilation: Compilation) -> "Compiled":
             path, params, engines=compilation.engines, fallback=compilation.fallback,
             options=None if plan else compilation.options, plan=plan, told=partial(tell_measured, progress),
             jobs=compilation.jobs, cache=compilation.cache, batch=batch, sizes=compilation.sizes,
-            sequences=compilation.sequences,
+            sequences=compilation.sequences, measure_on=compilation.measure_on,
         )  # fmt: skip
     if compiled.choice is not None:
         say(f"{path}: --engines auto: {compiled.choice}", err=True)

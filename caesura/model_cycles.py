@@ -1,19 +1,21 @@
-"""Tells how long a program takes on the fast model, without data."""
+"""Tells how long a program takes on the fast model, without data, or on a simulator of the RTL."""
 
 from dataclasses import dataclass
 
 from hw.image import Image
+from sim.backends import MODEL
 from sim.model import ModelBus
+from sim.simulators import open_simulator
 from sw.driver import Device, JobResult
 
 _LIMIT = 10_000_000_000  #: cycles
 _MOVED = ("prologue_bytes", "ld2_bytes", "st2_bytes")  #: counters
 
 
-def model_cycles(image: Image) -> int:
+def model_cycles(image: Image, backend: str = MODEL) -> int:
     """Return the cycles from the first job to begin until the last has ended, of one inference; steps on the CPU are
-    not counted."""
-    return sum(layer_cycles(image))
+    not counted. ``backend``: one of ``sim.backends.BACKENDS``; ``BuildError`` if its simulator cannot be built."""
+    return sum(layer_cycles(image, backend))
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,10 @@ def model_traffic(image: Image) -> ModelTraffic:
     return ModelTraffic(max(one.end for one in results) - begin, moved)
 
 
-def layer_cycles(image: Image) -> list[int]:
+def layer_cycles(image: Image, backend: str = MODEL) -> list[int]:
     """Return by layer of ``image`` the cycles from the end of the layers ahead to its own, of one inference; those of
     the first count from the beginning of its first job. A layer without jobs takes none."""
-    results = _results(image)
+    results = _results(image, backend)
     at, took = min(one.prologue_start or one.start for one in results), [0] * len(image.meta.layers)
     for job, result in zip(image.meta.jobs, results, strict=True):
         took[job.layer] += max(0, result.end - at)
@@ -46,8 +48,9 @@ def layer_cycles(image: Image) -> list[int]:
     return took
 
 
-def _results(image: Image) -> list[JobResult]:
-    device = Device(ModelBus(image.params, data=False))
+def _results(image: Image, backend: str = MODEL) -> list[JobResult]:
+    bus = ModelBus(image.params, data=False) if backend == MODEL else open_simulator(image.params, backend)
+    device = Device(bus)
     loaded = device.load(image)
     device.begin(loaded, _LIMIT)
     return device.collect(device.submit(loaded, range(len(image.meta.jobs)), limit=_LIMIT, cycle_limit=0), _LIMIT)

@@ -45,6 +45,7 @@ from .plan.options import (
     ALL_LV2 as ALL_LV2,
     OBJECTIVES as OBJECTIVES,
     ORDERS as ORDERS,
+    ORDERS_BY_RUNS as ORDERS_BY_RUNS,
     STRATEGIES as STRATEGIES,
     Options as Options,
 )

@@ -14,7 +14,7 @@ from compiler.emission.program.semaphores import check_semaphores
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
 from compiler.pipeline import blank, emit, fill, uncollected
-from compiler.plan.options import ALL_LV2, RUN, Options
+from compiler.plan.options import ALL_LV2, ORDERS_BY_RUNS, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
@@ -100,7 +100,7 @@ def compile_with_report(
             chosen = replace(chosen, engines=engines) if isinstance(engines, int) else chosen
             if chosen.observe and chosen.lv2_limit is None:  # who looks at all results looks at one model
                 chosen = replace(chosen, lv2_limit=ALL_LV2)
-            if chosen.order in RUN:
+            if chosen.order in ORDERS_BY_RUNS:
                 return _by_programs(graph, params, chosen, desk, engines, measure, time_layers, told)
             if engines == "auto":
                 found = build_for_its_size(graph, params, chosen, desk, waits)

@@ -32,7 +32,7 @@ from compiler.plan.memory.place import place, staging_parts
 from compiler.plan.memory.place_planned import memory_plan, place_planned
 from compiler.plan.memory.tensor_placement import TensorPlacement
 from compiler.plan.memory.verify import verify_placement, verify_staged
-from compiler.plan.options import RUN, Options
+from compiler.plan.options import ORDERS_BY_RUNS, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import VERSION, MemoryPlan, Plan
 from compiler.plan.plan_error import PlanError
@@ -190,7 +190,7 @@ def lowered(graph: ir.Graph, plan: Plan) -> LoweredModel:
 def searched(plan: Plan, model: LoweredModel) -> tuple[Study, Orders, tuple[OrderReport, ...]]:
     """Return a study of ``model``, the orders that it finds by price, and what its searches did. Raises
     :class:`compiler.ir.CompileError`."""
-    if plan.options.order in RUN:
+    if plan.options.order in ORDERS_BY_RUNS:
         raise ir.CompileError(
             f"model {plan.model!r}: order {plan.options.order!r} is found by programs that run, and nothing runs them "
             "here: choose another order"

@@ -32,6 +32,14 @@ AnyBackend = Annotated[
         autocompletion=option_choices.backends,
     ),
 ]
+MeasuringBackend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        help=f"where --order timed and measured run programs: {BACKENDS_HELP} (default: model)",
+        autocompletion=option_choices.backends,
+    ),
+]
 Page = Annotated[Path | None, typer.Option("--report", help="write a page with timeline, plots and tables (.html)")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Live = Annotated[bool, typer.Option("--live", help="while it runs, show engines, queues and requests, as top does")]

@@ -113,7 +113,7 @@ def run(
     _check_outputs(output, vcd, trace or page, profile_as_csv=profile and as_csv, units=units)
     if keep_weights and not is_image(model):
         compilation = compilation.keeping_weights()
-    image = image_of(model, compilation)
+    image = image_of(model, compilation.measuring(backend))
     if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
     data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)

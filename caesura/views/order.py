@@ -8,6 +8,7 @@ from rich.table import Table
 
 from caesura.views.progress import Progress
 from caesura.views.tables import table_of
+from sim import MODEL
 
 if TYPE_CHECKING:  # the compiler is loaded where it is used
     from compiler import MeasuredBuild, OrderReport, SubgraphReport
@@ -39,12 +40,13 @@ def has_choice(reports: "Sequence[OrderReport]") -> bool:
     return bool(_with_choice(reports))
 
 
-def measured_line(measured: "MeasuredBuild") -> str:
-    """Return what measuring orders did, in one line."""
+def measured_line(measured: "MeasuredBuild", backend: str) -> str:
+    """Return what measuring orders on ``backend`` did, in one line."""
+    place = "the fast model" if backend == MODEL else f"the RTL ({backend})"
     gain = 100 * (1 - measured.cycles / measured.priced)
     programs = f"{measured.tried:,} program{'s' if measured.tried != 1 else ''}"
     return (
-        f"{programs} measured on the fast model: {measured.cycles:,.0f} cycles, "
+        f"{programs} measured on {place}: {measured.cycles:,.0f} cycles, "
         f"{measured.priced:,.0f} in the order found by price ({gain:.1f} % fewer)"
     )
 

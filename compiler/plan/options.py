@@ -17,7 +17,7 @@ ORDERS = ("search", "source", "exhaustive", "timed", "measured")
 #: What a compilation makes small: cycles, the bytes that pass from and to DRAM, or the LV2 that it claims.
 OBJECTIVES = ("cycles", "dram", "memory")
 ALL_LV2 = "all"  #: of LV2: the limit of a model that is alone
-RUN = ("timed", "measured")  #: orders that are found by programs that run
+ORDERS_BY_RUNS = ("timed", "measured")  #: orders that are found by programs that run
 _FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
 _PLACED = 1 << 14  #: operators of all orders of a graph that are tried, together
 

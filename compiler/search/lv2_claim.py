@@ -17,7 +17,7 @@ from compiler import ir
 from compiler.emission.objects.desk import Desk
 from compiler.pipeline import blank, lowered, no_worse, planned_cycles, searched, settled
 from compiler.plan.lowered_model import LoweredModel
-from compiler.plan.options import ALL_LV2, RUN, Options
+from compiler.plan.options import ALL_LV2, ORDERS_BY_RUNS, Options
 from compiler.plan.order.report import OrderReport
 from compiler.plan.plan import Plan
 from compiler.plan.regions.regions import Orders, Study
@@ -58,7 +58,7 @@ class ClaimedPlan:
 def claim_that_pays(graph: ir.Graph, params: SocParams, options: Options, desk: Desk) -> ClaimedPlan:
     """Return the plan of ``graph`` in the least LV2 that pays, with an order found by price if ``options`` leave that
     to programs that run. Raises :class:`compiler.ir.CompileError` if all of LV2 is too small."""
-    if options.order in RUN:
+    if options.order in ORDERS_BY_RUNS:
         options = replace(options, order="search")
     if options.for_memory:
         return _least(graph, params, options, desk)

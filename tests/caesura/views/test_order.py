@@ -32,6 +32,20 @@ def test_measured(network, tmp_path):
     assert report["order"][0]["subgraphs"]
 
 
+def test_measured_on_the_rtl(tmp_path):
+    path = tmp_path / "x.cimg"
+    text = said("examples/digits/digits.onnx", "-o", str(path), "--order", "measured", "--backend", "native")
+    cycles = model_cycles(Image.load(path), "native")
+    assert f"measured on the RTL (native): {cycles:,} cycles" in " ".join(text.split())
+    assert cycles != model_cycles(Image.load(path))
+
+
+def test_a_backend_is_for_orders_that_are_measured(tmp_path):
+    arguments = ["compile", "examples/digits/digits.onnx", "-o", str(tmp_path / "x.cimg"), "--backend", "native"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code and "with --order timed or measured" in str(result.exception)
+
+
 def test_by_price(network, tmp_path):
     text = said(network, "-o", str(tmp_path / "x.cimg"))
     assert "order search" in text and "measured" not in text
