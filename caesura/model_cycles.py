@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from hw.image import Image
-from sim.backends import MODEL
+from sim import MODEL, open_simulator
 from sim.model import ModelBus
-from sim.simulators import open_simulator
 from sw.driver import Device, JobResult
 
 _LIMIT = 10_000_000_000  #: cycles
