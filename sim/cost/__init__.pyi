@@ -30,7 +30,12 @@ from .prediction import Prediction as Prediction, inference as inference
 from .region_time import RegionMember as RegionMember, side_by_side_cycles as side_by_side_cycles
 from .rivals import CountedOthers as CountedOthers, Others as Others, Rivals as Rivals
 from .schedule import QueuedTasks as QueuedTasks
-from .shapes import MacShape as MacShape, VecShape as VecShape, essence as essence, essential as essential
+from .shapes import (
+    MacShape as MacShape,
+    VecShape as VecShape,
+    essence_of as essence_of,
+    essential as essential,
+)
 from .units import (
     contended_cycles as contended_cycles,
     insn_cycles as insn_cycles,

@@ -6,7 +6,7 @@ A *nominal* shape counts words as if all data lay at the beginning of one, as es
 its segments by whole pages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import gcd
 from typing import Any, NamedTuple
@@ -115,16 +115,18 @@ def essence(insn: Insn, params: SocParams) -> Insn:
     """Return the shortest instruction that has the shape of ``insn``, so that instructions of equal duration become
     equal: only the fields that matter, and addresses counted from the DRAM row, or the word on chip, that they lie
     in."""
-    if insn.op not in _MATTERS:
-        return Insn(insn.op)
-    return Insn(insn.op, dict(zip(_DEFAULTS[insn.op], essential(insn, params), strict=True)))
+    return essence_of(insn.op, essential(insn, params))
+
+
+def essence_of(op: Op, values: Iterable[int]) -> Insn:
+    """Return the instruction whose :func:`essential` fields have these ``values``."""
+    return Insn(op, dict(zip(_DEFAULTS.get(op, ()), values, strict=True)))
 
 
 def essential(insn: Insn, params: SocParams) -> list[int]:
     """Return the values of the fields of :func:`essence`, which are none where no field matters."""
-    given, values = insn.fields.get, list[int]()
-    for name, default in _DEFAULTS.get(insn.op, {}).items():
-        values.append(given(name, default))
+    given = insn.fields.get
+    values = [given(name, default) for name, default in _DEFAULTS.get(insn.op, {}).items()]
     grain = _dram_grain(params) if insn.op in DRAM_OPS else params.lv1_word
     for place in _ADDRESSES.get(insn.op, ()):
         values[place] %= grain

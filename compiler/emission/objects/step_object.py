@@ -7,6 +7,7 @@ object.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from compiler.emission.kernels.conv_data import ConvData, conv_data
 from compiler.emission.kernels.move import export_job
@@ -27,9 +28,11 @@ from compiler.plan.plan import JobPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Insn, Op, Segment, Unit
-from sim.cost import essence, essential
+from hw.contract.params import SocParams
+from sim.cost import essence_of, essential
 
 _AT_ZERO = JobAddresses()
+_MOST_CODES = 1 << 15  #: instructions whose codes are kept
 ScheduledJob = tuple[JobProgram, TaskSchedule]  #: a job and its program order
 
 
@@ -218,17 +221,13 @@ def _job(
     job: JobProgram, order: TaskSchedule, points: list[BodyPoint], starting: list[LiveBytes], question: Question
 ) -> JobObject:  # fmt: skip
     params, private = question.context.params, question.private
-    known: dict[tuple, Insn] = {}
-    made: dict[tuple, tuple[bytes, Insn]] = {}  # by instruction: rings repeat themselves
+    made = _codes(params)
     cancels = {point.cut: number for number, point in enumerate(points)}
     code, program, fixups = bytearray(), list[Insn](), list[Fixup]()
 
     def timed(insn: Insn) -> Insn:
-        masks = {name: insn.fields[name] for name in ("wait", "signal") if name in insn.fields}
-        key = insn.op, *essential(insn, params), *masks.items()
-        if key not in known:
-            known[key] = Insn(insn.op, essence(insn, params).fields | masks)
-        return known[key]
+        masks = [(name, insn.fields[name]) for name in ("wait", "signal") if name in insn.fields]
+        return _timed(insn.op, tuple(essential(insn, params)), tuple(masks))
 
     def add(insn: Insn, most: Sequence[ParameterUse] = ()) -> None:
         if most:  # it takes longest with the largest parameters
@@ -237,6 +236,8 @@ def _job(
         else:
             key = (insn.op, *insn.fields.items())
             if key not in made:
+                if len(made) == _MOST_CODES:
+                    made.clear()
                 made[key] = insn.encode(), timed(insn)
             raw, duration = made[key]
         code.extend(raw)
@@ -255,6 +256,18 @@ def _job(
         tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), points, starting,
         JobPlan(job.engine, tuple(point.cut for point in points), order_of(job, order.tasks)), job.ahead,
     )  # fmt: skip
+
+
+@lru_cache(1)
+def _codes(params: SocParams) -> dict[tuple, tuple[bytes, Insn]]:
+    """Return the codes of instructions, and what their times depend on: rings repeat themselves, and so do jobs."""
+    return {}
+
+
+@lru_cache(1 << 16)
+def _timed(op: Op, values: tuple[int, ...], masks: tuple[tuple[str, int], ...]) -> Insn:
+    """Return the one instruction with these ``values`` of the fields that times depend on, and semaphore ``masks``."""
+    return Insn(op, essence_of(op, values).fields | dict(masks))
 
 
 def _pieces(part: JobProgram) -> PartPieces:
