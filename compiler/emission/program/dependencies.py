@@ -5,7 +5,6 @@ tasks of earlier operators that wrote a byte it reads or writes, or that read a 
 are told apart exactly, so that an operator may read the rows of a tensor that are there while others are being made.
 """
 
-import functools
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from compiler.emission.program.extents import Extent, boxes_outside, source, written, written_box
 from compiler.emission.program.grains import grain_of, in_grains, merged
 from compiler.emission.program.job import JobProgram
-from compiler.emission.program.task import Task
+from compiler.emission.program.task import BufferFill, Task
 from compiler.plan.memory.tensor_view import PixelBox, TensorView
 from hw.contract.isa import Op, Segment, Unit
 from hw.contract.params import SocParams
@@ -119,26 +118,35 @@ def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
 
 
 def _accesses(part: JobProgram, params: SocParams) -> _Touched:
-    filled = functools.cache(functools.partial(_filled, params=params))  # by a load, for all that read it
-    again: dict[Hashable, list[TaskAccess]] = {}  # by what is inside an engine, where rings repeat themselves
+    known: dict[TaskAccess, int] = {}
 
-    def own(task: Task) -> list[TaskAccess]:
+    def numbers(accesses: Iterable[TaskAccess]) -> list[int]:
+        return [known.setdefault(one, len(known)) for one in accesses]
+
+    filled: dict[BufferFill, list[int]] = {}  # by buffer what loads have written, for all that read it
+    constants: list[int] | None = None
+    again: dict[Hashable, list[int]] = {}  # by what is inside an engine, where rings repeat themselves
+    by_task = list[list[int]]()
+    for task in part.tasks:
         if task.op not in _INSIDE:
-            return list(_own_accesses(task, params))
+            by_task.append(numbers(_own_accesses(task, params)))
+            continue
         key = (task.op, *task.numbers.items())
         if key not in again:
-            again[key] = list(_own_accesses(task, params))
-        return again[key]
-
-    def accesses(task: Task) -> Iterator[TaskAccess]:
-        yield from own(task)
-        if task.op in (Op.MAC, Op.VEC):
+            again[key] = numbers(_own_accesses(task, params))
+        mine = again[key]
+        if task.op is not Op.LD0:
+            mine = [*mine]
             for fill in task.reads:
-                yield from map(filled, fill.fillers)
+                if fill not in filled:
+                    filled[fill] = numbers(_filled(load, params) for load in fill.fillers)
+                mine += filled[fill]
             if task.op is Op.VEC:
-                yield from map(filled, part.constants)
-
-    return _Touched.of(map(accesses, part.tasks))
+                if constants is None:
+                    constants = numbers(_filled(load, params) for load in part.constants)
+                mine += constants
+        by_task.append(mine)
+    return _Touched(list(known), by_task)
 
 
 def _in_grains(parts: Sequence[_Touched]) -> list[_Touched]:

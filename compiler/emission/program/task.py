@@ -39,18 +39,17 @@ class Task:
     signals: set[Sem] = field(default_factory=set)
     fills: "BufferFill | None" = None
     reads: "list[BufferFill]" = field(default_factory=list)
+    unit: Unit = field(init=False)  #: that executes the instruction
     _took: tuple[int, int] = (0, 0)  #: typical cycles, and for how many engines
+
+    def __post_init__(self) -> None:
+        self.unit = UNIT_OF[self.op]
 
     def cycles(self, params: SocParams, engines: int) -> int:
         """Return the typical cycles of the instruction while ``engines`` share DRAM, wherever it is moved."""
         if self._took[1] != engines:
             self._took = insn_cycles(self.op, self.fields, params, engines), engines
         return self._took[0]
-
-    @cached_property
-    def unit(self) -> Unit:
-        """Return the unit that executes the instruction."""
-        return UNIT_OF[self.op]
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
@@ -87,10 +86,17 @@ class Task:
         else:
             fields = {name: addresses.resolve(value) for name, value in self.fields.items()}
         if self.waits:
-            fields["wait"] = sum(1 << s for s in self.waits)
+            fields["wait"] = _mask(self.waits)
         if self.signals:
-            fields["signal"] = sum(1 << s for s in self.signals)
+            fields["signal"] = _mask(self.signals)
         return Insn(self.op, fields)
+
+
+def _mask(semaphores: Iterable[Sem]) -> int:
+    mask = 0
+    for semaphore in semaphores:
+        mask |= 1 << semaphore
+    return mask
 
 
 def release(tasks: Iterable[Task]) -> None:
