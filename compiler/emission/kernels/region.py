@@ -14,6 +14,7 @@ from compiler.emission.program.dependencies import Made, apart, dependencies
 from compiler.emission.program.extents import Extent, source, written
 from compiler.emission.program.job import JobProgram
 from compiler.emission.program.job_order import check_jobs, in_order, possible
+from compiler.emission.program.known_orders import OrderedTasks, ordered
 from compiler.emission.program.region_order import RegionError, order_tasks, synchronise
 from compiler.emission.program.schedule import schedule
 from compiler.emission.program.task import release
@@ -132,14 +133,24 @@ def _merged(
         _check_kept(parts, job.kept, context.params)
     if len(job.window_data) > context.budget.windows:
         raise RegionError(f"its weights take {len(job.window_data)} bytes, a window has {context.budget.windows}")
-    needs = dependencies(parts, context.params)
-    cycles = 0
     if order is not None:
-        job.tasks = in_order(job, order)
-    if order is None or not possible(job.tasks, needs):
-        job.tasks, cycles = order_tasks(parts, needs, context.params, context.budget.engines)
-    synchronise(job.tasks, needs)
+        needs = dependencies(parts, context.params)
+        tasks = in_order(job, order)
+        if possible(tasks, needs):
+            synchronise(tasks, needs)
+            job.tasks = tasks
+            return job, 0
+    job.tasks, cycles = ordered(
+        parts, context.params, context.budget.engines, lambda: _ordered(parts, context.params, context.budget.engines)
+    )
     return job, cycles
+
+
+def _ordered(parts: Sequence[JobProgram], params: SocParams, engines: int) -> OrderedTasks:
+    needs = dependencies(parts, params)
+    tasks, cycles = order_tasks(parts, needs, params, engines)
+    synchronise(tasks, needs)
+    return OrderedTasks(tasks, cycles)
 
 
 def _check_kept(parts: Sequence[JobProgram], kept: KeptInput, params: SocParams) -> None:

@@ -24,7 +24,7 @@ from hw.contract.spaces import Space
 from sim.functional import Box
 
 Place = tuple[Space, int]  #: a memory, or a segment of one
-_CONSTANTS: Place = (Space.DRAM, Segment.WEIGHTS)
+CONSTANTS: Place = (Space.DRAM, Segment.WEIGHTS)  #: which nothing writes
 _INSIDE = (Op.LD0, Op.MAC, Op.VEC)  #: touch memories of their engine alone
 
 
@@ -207,7 +207,7 @@ def _own_accesses(task: Task, params: SocParams) -> Iterator[TaskAccess]:
 def _outside(task: Task) -> Iterator[TaskAccess]:
     """Yield the bytes of LV2 and DRAM among them."""
     for place, box, write in boxes_outside(task):
-        if write or place != _CONSTANTS:
+        if write or place != CONSTANTS:
             yield TaskAccess(place, merged(box), write)
 
 

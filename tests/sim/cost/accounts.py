@@ -260,15 +260,15 @@ def _shape(tiles: Any) -> str:
     )
 
 
-def _region_ordered(ledger: Ledger, order_tasks: Callable) -> Callable:
+def _region_ordered(ledger: Ledger, ordered: Callable) -> Callable:
     """The order of the tasks of a region, of which each stands where a kernel emitted it, and its cycles."""
 
-    @functools.wraps(order_tasks)
+    @functools.wraps(ordered)
     def noted(parts: Sequence, *given: Any) -> Any:
         place = _places(task for part in parts for task in part.tasks)
-        tasks, cycles = order_tasks(parts, *given)
-        ledger.note("region order", cycles, [place[task] for task in tasks])
-        return tasks, cycles
+        found = ordered(parts, *given)
+        ledger.note("region order", found.cycles, [place[task] for task in found.tasks])
+        return found
 
     return noted
 
@@ -284,5 +284,5 @@ _WATCHED: tuple[tuple[tuple[str, ...], str, Noting], ...] = (
     (("emission.kernels.conv",), "best_tiling", _returned("tilings")),
     (("emission.objects.step_object",), "step_jobs", _programmed),
     (("emission.objects.step_object", "emission.kernels.region", "emission.kernels.conv"), "schedule", _scheduled),
-    (("emission.kernels.region",), "order_tasks", _region_ordered),
+    (("emission.kernels.region",), "ordered", _region_ordered),
 )
