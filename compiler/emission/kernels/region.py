@@ -14,7 +14,7 @@ from compiler.emission.program.dependencies import Made, apart, dependencies
 from compiler.emission.program.extents import Extent, source, written
 from compiler.emission.program.job import JobProgram
 from compiler.emission.program.job_order import check_jobs, in_order, possible
-from compiler.emission.program.known_orders import OrderedTasks, ordered
+from compiler.emission.program.order_cache import OrderedTasks, ordered
 from compiler.emission.program.region_order import RegionError, order_tasks, synchronise
 from compiler.emission.program.schedule import schedule
 from compiler.emission.program.task import release

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from compiler.emission.program import known_orders
+from compiler.emission.program import order_cache
 from compiler.emission.program.dependencies import dependencies
 from compiler.emission.program.job import JobProgram
-from compiler.emission.program.known_orders import OrderedTasks, ordered
+from compiler.emission.program.order_cache import OrderedTasks, ordered
 from compiler.emission.program.region_order import order_tasks, synchronise
 from compiler.emission.program.task import Task
 from hw.contract.isa import Op, Segment
@@ -19,7 +19,7 @@ Move = tuple[Op, int, int]  #: a load or a store, and the first and the number o
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch):
-    monkeypatch.setattr(known_orders, "_ANSWERS", {})
+    monkeypatch.setattr(order_cache, "_ANSWERS", {})
 
 
 def region(*operators: list[Move]) -> list[JobProgram]:
@@ -41,8 +41,13 @@ def found(parts: list[JobProgram]) -> OrderedTasks:
 
 def remembered(parts: list[JobProgram]) -> tuple[list, bool]:
     """What is answered, and whether that was known."""
-    asked = []
-    answer = ordered(parts, TINY, 1, lambda: asked.append(1) or found(parts))
+    asked = list[OrderedTasks]()
+
+    def ask() -> OrderedTasks:
+        asked.append(found(parts))
+        return asked[0]
+
+    answer = ordered(parts, TINY, 1, ask)
     return content(parts, answer), not asked
 
 
@@ -63,7 +68,7 @@ def test_where_bytes_lie_does_not_matter_but_which_are_shared():
 
 def test_answers_that_are_known_are_those_that_would_be_found(monkeypatch):
     """Over a few bytes, so that many regions touch them alike and others nearly so."""
-    monkeypatch.setattr(known_orders, "_MOST", 2000)
+    monkeypatch.setattr(order_cache, "_MOST", 2000)
     rng, hits = random.Random(1), 0
     for _ in range(2000):
         operators = [
@@ -80,4 +85,4 @@ def test_answers_that_are_known_are_those_that_would_be_found(monkeypatch):
 def test_few_answers_are_kept():
     for size in range(1, 100):
         remembered(region([(Op.ST1, 0, size)], [(Op.LD1, 0, size)]))
-    assert len(known_orders._ANSWERS) == known_orders._MOST
+    assert len(order_cache._ANSWERS) == order_cache._MOST
