@@ -1,8 +1,8 @@
 """Static allocations in the form of MiniMalloc's benchmark: buffers with a life and a size, to be packed low.
 
 Its instances (Moffitt, ASPLOS 2023) are lists of ``id, lower, upper, size`` for a capacity of 1,048,576 bytes, lives
-and sizes in KiB. Those that were looked at (154, 170 and 454 buffers) fill the capacity at each moment: they are
-dissections of a square, with stacks of long and thin buffers and short and thick ones that follow each other. These are
+and sizes in KiB. Those that were looked at (154, 170 and 454 buffers) look like dissections of a square, full in the
+steps that were added up: stacks of long and thin buffers, and short and thick ones that follow each other. These are
 made the same way from seeds. So the most bytes alive at a time are a bound, which for dissections is reached.
 """
 
