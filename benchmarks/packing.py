@@ -7,13 +7,9 @@ from functools import cache
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab
 from benchmarks.workloads.allocations import GRAIN, Allocation, height, instances, load
-from compiler.plan.memory.first_fit import ENDLESS
-from compiler.plan.memory.packing import Areas, best_packing
-from compiler.plan.memory.sharing import SharedBuffer
-from compiler.plan.regions.layer_order import Chain
+from compiler import least_packing
 from hw.contract.params import preset
 
-TRIES = 200  #: as many as the compiler makes where tensors do not fit
 _BASE = preset("base")
 
 
@@ -27,21 +23,9 @@ def figures() -> list[Figure]:
 
 
 def packed(buffers: Sequence[Allocation]) -> list[int]:
-    """Return offsets of the compiler's packing in the least memory, by bisection to a grain, in which it leaves nothing
-    out."""
-    waiting = [_shared(one) for one in buffers]
-    found = best_packing(waiting, _BASE, Chain(), Areas(0), ENDLESS)
-    low, high = load(buffers) // GRAIN - 1, found.extent // GRAIN
-    while high - low > 1:
-        at = low + 1 if low == load(buffers) // GRAIN - 1 else (low + high) // 2
-        one = best_packing(waiting, _BASE, Chain(), Areas(0), at * GRAIN, TRIES)
-        low, high, found = (at, high, found) if one.moved else (low, one.extent // GRAIN, one)
-    return [found.offsets[id(one)] for one in waiting]
-
-
-def _shared(one: Allocation) -> SharedBuffer:
-    first, last = one.lower // GRAIN, one.upper // GRAIN - 1
-    return SharedBuffer(one.size, first, last, uses=2, users={first, last})
+    """Return offsets of the compiler's packing in the least memory, to a grain, in which it leaves nothing out."""
+    lives = [(one.size, one.lower // GRAIN, one.upper // GRAIN - 1) for one in buffers]
+    return least_packing(lives, load(buffers), GRAIN, _BASE)
 
 
 @cache

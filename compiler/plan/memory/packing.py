@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from compiler.plan.memory.canonical import canonical_packing
 from compiler.plan.memory.first_fit import NOWHERE, Integers, aligned, first_fit
+from compiler.plan.memory.packing_search import canonical_packing
 from compiler.plan.memory.residents import BufferLife, residents
 from compiler.plan.memory.sharing import SharedBuffer
 from compiler.plan.regions.layer_order import LayerOrder

@@ -1,4 +1,4 @@
-/* A search for a packing below a limit, buffer by buffer from the lowest address up. canonical.py says more. */
+/* A search for a packing below a limit, buffer by buffer from the lowest address up. packing_search.py says more. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 Any packing can be pressed down until each buffer lies at the first byte or on another, and built in order of offsets:
 so the next buffer lies at its lowest place, not below the last (the canonical solutions of MiniMalloc, Moffitt, ASPLOS
 2023). A branch ends where the bytes to come have no room above that in some step, or where another buffer would have
-room below. What is left falls apart where no life goes on. Branches are made in C (``canonical.c``).
+room below. What is left falls apart where no life goes on. Branches are made in C (``packing_search.c``).
 """
 
 import ctypes

@@ -5,9 +5,9 @@ from itertools import permutations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from compiler.plan.memory.canonical import canonical_packing
 from compiler.plan.memory.first_fit import ENDLESS, first_fit
 from compiler.plan.memory.packing import Areas, best_packing
+from compiler.plan.memory.packing_search import canonical_packing
 from compiler.plan.memory.sharing import SharedBuffer
 from compiler.plan.regions.layer_order import Chain
 from hw.contract.params import preset
