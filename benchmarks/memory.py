@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 import caesura
+from benchmarks import packing
 from benchmarks.figures import Figure, Measured, Target
 from benchmarks.lab import Lab, Run
 from benchmarks.workloads import cells, inputs, workload
@@ -47,6 +48,7 @@ def figures() -> list[Figure]:
         Figure("nasnet_256k", Target(10, 18), partial(_fewer, "nasnet", 256, replace(ONE, trade=0.03), MODEL)),
         Figure("mobilenetv2_256k", Target(35, 42), partial(_fewer, "mobilenetv2", 256, Options(engines=2), NATIVE)),
         Figure("two_tenants", Target(15, 25), _pair),
+        *packing.figures(),
         Figure("bytes_above_source", Target(0, 0, at_most=True), _above, optional=True),
         Figure("avoidable_bytes", Target(60, 80), _avoidable, optional=True),
     ]

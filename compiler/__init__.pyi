@@ -41,6 +41,7 @@ from .pipeline import (
     settle as settle,
 )
 from .plan.layers.origin import even_pieces as even_pieces
+from .plan.memory.least_packing import least_packing as least_packing
 from .plan.options import (
     ALL_LV2 as ALL_LV2,
     OBJECTIVES as OBJECTIVES,

@@ -1,4 +1,5 @@
-"""Which buffers of tensors lie in LV2, and where: several orders of first fit, and the staging areas beside them."""
+"""Which buffers of tensors lie in LV2, and where: several orders of first fit, a search where these leave out what
+should stay, and the staging areas beside them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.plan.memory.first_fit import NOWHERE, Integers, aligned, first_fit
+from compiler.plan.memory.packing_search import canonical_packing
 from compiler.plan.memory.residents import BufferLife, residents
 from compiler.plan.memory.sharing import SharedBuffer
 from compiler.plan.regions.layer_order import LayerOrder
@@ -18,6 +20,8 @@ _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
     lambda buffer: (-buffer.size, buffer.start),
     lambda buffer: (-buffer.size * (buffer.end - buffer.start + 1), buffer.start),
 )
+
+_NODES = 10_000  #: branches of the search for a place of all that should stay
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,24 @@ class _Packer:
             if (found == used).all():
                 break
             used = found
+        return self._packing(offsets, used)
+
+    def searched(self) -> Packing | None:
+        """Return a packing of all that should stay, None if none is found."""
+        stay = np.array(self.residents(), np.int64)
+        lives = np.array([(min(one.users), max(one.users)) for one in self._waiting], np.int64).reshape(-1, 2)
+        offsets = np.full(len(self._sizes), NOWHERE)
+        outside = np.ones(len(self._sizes), np.bool_)
+        outside[stay] = False
+        used = self._begun | self._touched[:, outside].any(axis=1)
+        found = canonical_packing(lives[stay], self._sizes[stay], self._bases(used)[stay], self._high, _NODES)
+        if found is None:
+            return None
+        offsets[stay] = found
+        return self._packing(offsets, used)
+
+    def _packing(self, offsets: Integers, used: npt.NDArray[np.bool_]) -> Packing:
+        outside = offsets == NOWHERE
         low = self._area if self._always or used.any() else 0
         extent = max(low, int((offsets + self._sizes)[~outside].max(initial=0)))
         places = {id(one): int(at) for one, at in zip(self._waiting, offsets, strict=True) if at != NOWHERE}
@@ -140,7 +162,9 @@ def best_packing(
             orders += [[*(i for i in one if i in stay), *(i for i in one if i not in stay)] for one in orders]
             packed += [packer.pack(one) for one in orders[len(_ORDERS) :]]
         found, first = min(zip(packed, orders, strict=True), key=lambda pair: (pair[0].moved, pair[0].extent))
-        return _improved(found, first, tries, packer, waiting)
+        found = _improved(found, first, tries, packer, waiting)
+        searched = packer.searched() if tries and found.moved and order.in_turn else None
+        return searched if searched and searched.moved < found.moved else found
 
     spread = best(True)
     if not any(buffer.padding for buffer in waiting):

@@ -23,7 +23,7 @@ from hw.contract.params import SocParams
 _STAGING_PARTS = (Fraction(1), Fraction(3, 4), Fraction(1, 2), Fraction(3, 8), Fraction(1, 4))
 _SMALLEST = Fraction(3, 16)  #: what is tried as well where cycles do not matter
 
-_TRIES = 200  #: packings of tensors that do not fit, at most, to find one with less traffic
+TRIES = 200  #: packings of tensors that do not fit, at most, to find one with less traffic
 
 
 def place(
@@ -66,7 +66,7 @@ def _with_less(
         return None
     if thorough:
         low, high = division.least.staging_end, division.tensors_end
-        placement = place_buffers(graph, sharing, params, low, high, options.observe, staged, _TRIES)
+        placement = place_buffers(graph, sharing, params, low, high, options.observe, staged, TRIES)
     budget = division.extended(placement.sizes[Segment.LV2], lv2, params)
     return None if _used(budget, placement) > lv2 else (budget, placement)
 
