@@ -15,6 +15,7 @@ from hw.contract.params import SocParams
 #: Where nothing is asked for: a machine goes to a board that could hold it, a block to the smallest part.
 _BOARD, _PART = "ecp5-evn", "lfe5um5g-25f"
 _TARGET, _VIVADO_CLOCK = 100.0, 25.0  #: MHz
+_BAUD = 1_000_000
 
 
 def fpga(
@@ -42,19 +43,28 @@ def fpga(
     vivado: Annotated[
         str | None, typer.Option("--vivado", help="write a Vivado project for this board: arty-a7-100; needs --output")
     ] = None,
-    baud: Annotated[int, typer.Option("--baud", min=1, help="of the serial line of a Vivado project")] = 1_000_000,
+    baud: Annotated[
+        int | None, typer.Option("--baud", min=1, help="of the serial line of a Vivado project (default: 1000000)")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="folder for design.bit and manifest.json, or for the project")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Synthesise, place and route for an ECP5: clock, area, worst paths by source line, bitstream."""
+    """Synthesise, place and route for an ECP5: clock, area, worst paths by source line, bitstream. Or write a Vivado
+    project of a whole board."""
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
+    if vivado is not None:
+        given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--multipliers": multipliers is not None,
+                 "--router": router, "--area": area}  # fmt: skip
+        if beside := [flag for flag, there in given.items() if there]:
+            raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
+        _write_project(hardware, vivado, target, baud, output, as_json=as_json)
+        return
+    if baud is not None:
+        raise api.UsageError("--baud is of a Vivado project: name its board with --vivado, or leave it out")
     if output is not None and area:
         raise api.UsageError("--area ends with synthesis, so there is no bitstream for --output")
-    if vivado is not None:
-        _write_project(hardware, vivado, target, baud, output)
-        return
     from caesura.fpga import boards, flow, manifest, netlist, routing, tables, tools  # loads Amaranth
     from caesura.fpga.area import by_module
     from caesura.fpga.synthesis import top_of
@@ -93,12 +103,17 @@ def fpga(
         say(f"{output / 'design.bit'}: {len(bits):,} bytes")
 
 
-def _write_project(hardware: SocParams, board: str, clock: float | None, baud: int, output: Path | None) -> None:
+def _write_project(
+    hardware: SocParams, board: str, clock: float | None, baud: int | None, output: Path | None, *, as_json: bool
+) -> None:
     from caesura.fpga import vivado  # loads Amaranth
 
     if output is None:
         raise api.UsageError("--vivado writes files: name their folder with --output")
     about = vivado.board(board)
-    files = vivado.project(hardware, about, clock or _VIVADO_CLOCK, baud)
+    files = vivado.project(hardware, about, clock or _VIVADO_CLOCK, baud or _BAUD)
     vivado.write_project(output, files)
-    say(f"{output / 'project.tcl'}: vivado -mode batch -source project.tcl makes top.bit for {about.part}")
+    if as_json:
+        write(json_text({"folder": str(output), "files": sorted(files), "part": about.part}))
+    else:
+        say(f"{output / 'project.tcl'}: vivado -mode batch -source project.tcl makes top.bit for {about.part}")

@@ -7,11 +7,13 @@ from pathlib import Path
 from caesura import api
 from caesura.fpga.tools import require
 from hw.board import BoardTop
-from hw.contract.params import SocParams
+from hw.contract.params import KIB, SocParams
 from sim.rtl import converted, to_rtlil
 
-_PLATFORMS = {"arty-a7-100": ("arty_a7", "ArtyA7_100Platform")}  #: module and class in amaranth-boards
+#: Module and class in amaranth-boards, and block RAMs of 36 Kbit that the part has.
+_PLATFORMS = {"arty-a7-100": ("arty_a7", "ArtyA7_100Platform", 135)}
 NAMES = (*_PLATFORMS,)
+_BLOCK_RAM = 36 * KIB // 8  #: bytes of one
 _OSCILLATOR = 100.0  #: MHz
 _VCO = 800  #: MHz inside of the PLL, which the machine's clock divides
 _SLOWEST = 6.25  #: MHz: the PLL divides by 128 at most
@@ -49,9 +51,11 @@ write_bitstream -force [file join $folder top.bit]
 
 @dataclass(frozen=True)
 class VivadoBoard:
-    """Is a board: ``part`` as Vivado names it, and the site and the standard of each pin of the top."""
+    """Is a board: ``part`` as Vivado names it, its bytes of ``block_ram``, and the site and the standard of each pin of
+    the top."""
 
     part: str
+    block_ram: int
     sites: dict[str, str]
     standards: dict[str, str]
 
@@ -62,14 +66,14 @@ def board(name: str) -> VivadoBoard:
     if name not in _PLATFORMS:
         raise api.UsageError(f"no board of Vivado named {name!r}; known are {', '.join(NAMES)}")
     require("boards")
-    module, platform = _PLATFORMS[name]
+    module, platform, block_rams = _PLATFORMS[name]
     known = getattr(importlib.import_module(f"amaranth_boards.{module}"), platform)()
     sites, standards = {}, {}
     for pin, (resource, signal) in _PINS.items():
         found = known.resources[resource, 0]
         part = next((part for part in found.ios if getattr(part, "name", "") == signal), found) if signal else found
         sites[pin], standards[pin] = part.ios[0].names[0], found.attrs["IOSTANDARD"]
-    return VivadoBoard(f"{known.device}{known.package}-{known.speed}", sites, standards)
+    return VivadoBoard(f"{known.device}{known.package}-{known.speed}", block_rams * _BLOCK_RAM, sites, standards)
 
 
 def divided(clock: float, baud: int) -> tuple[int, int]:
@@ -85,7 +89,13 @@ def divided(clock: float, baud: int) -> tuple[int, int]:
 
 def project(params: SocParams, about: VivadoBoard, clock: float, baud: int) -> dict[str, str]:
     """Return the files of the project by name, for a machine at ``clock`` MHz behind a line of ``baud``; errors as for
-    :func:`divided`, and :class:`hw.contract.params.ParamError` for words that are no line's."""
+    :func:`divided` and for more memory than the part has, and :class:`hw.contract.params.ParamError` for words that are
+    no line's."""
+    if params.dram_bytes > about.block_ram:
+        raise api.UsageError(
+            f"the memory of this board is block RAM, and {about.part} has {about.block_ram:,} bytes: dram_bytes is "
+            f"{params.dram_bytes:,}; choose less, such as --set dram_bytes=256KiB"
+        )
     divider, divisor = divided(clock, baud)
     modules = converted(to_rtlil(BoardTop(params, divisor), name="board", separator="_"))
     period = 1000 / _OSCILLATOR

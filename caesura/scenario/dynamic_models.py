@@ -33,16 +33,16 @@ def load_dynamic(
             lengths |= lengths_of(stream.lengths, scenario.seed, stream.name, stream.arrivals, folder)
     covered = range(min(lengths), max(lengths) + 1) if lengths else range(1, 2)  # no request arrives
     engines = spec.engines if isinstance(spec.engines, list) else sorted(free[: recipe.options.engines])
-    if recipe.library is not None and is_of_operations(recipe.library):
+    if recipe.archive is not None and is_of_operations(recipe.archive):
         return _by_operation(device, scenario, name, recipe, engines, samples, sorted(lengths))
     models = [
         dynamic(
             recipe.path, device, covered, dimension=spec.dimension, engines=engines, fallback=spec.fallback,
-            options=recipe.options, cache=recipe.cache, kernels=recipe.library,
+            options=recipe.options, cache=recipe.cache, kernels=recipe.archive,
         )
         for _ in range(copies(scenario, name))
     ]  # fmt: skip
-    for model in models if recipe.library is None else []:
+    for model in models if recipe.archive is None else []:
         model.prepare(*lengths)
     if samples:
         return ServedModel(models, engines, samples, {})
@@ -65,7 +65,7 @@ def _by_operation(
     spec = scenario.models[name]
     models = [
         by_operation(
-            recipe.path, device, kernels=recipe.library, dimension=spec.dimension, engines=engines,
+            recipe.path, device, kernels=recipe.archive, dimension=spec.dimension, engines=engines,
             fallback=spec.fallback, options=recipe.options,
         )
         for _ in range(copies(scenario, name))
@@ -74,7 +74,7 @@ def _by_operation(
         for length in lengths:
             models[0].match(length)
     except NoKernelError as error:
-        raise ScenarioError(f"model {name!r}: kernels {recipe.library}: {error}") from None
+        raise ScenarioError(f"model {name!r}: kernels {recipe.archive}: {error}") from None
     by_length = {} if samples else {length: at for at, length in enumerate(lengths)}
     samples = samples or [_random_inputs(name, models[0], length, scenario.seed) for length in lengths]
     return ServedOperations([], engines, samples, by_length, models)

@@ -43,13 +43,13 @@ def naming(model: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class KernelRecipe:
-    """Says how the kernels of a model with a dynamic dimension are compiled, each for a length; ``library``: the file
+    """Says how the kernels of a model with a dynamic dimension are compiled, each for a length; ``archive``: the file
     where they are found, if the scenario names one."""
 
     path: Path
     options: Options
     cache: bool = True
-    library: Path | None = None
+    archive: Path | None = None
 
 
 class ModelImages:
@@ -120,8 +120,8 @@ class ModelImages:
         limited = replace(options, lv2_limit=spec.lv2_limit or (share if share < params.lv2_bytes else alone))
         if spec.dimension is not None:
             assert engines != "auto"
-            library = None if spec.kernels is None else folder / spec.kernels
-            return KernelRecipe(path, replace(limited, engines=engines or params.engines), self._cache, library)
+            archive = None if spec.kernels is None else folder / spec.kernels
+            return KernelRecipe(path, replace(limited, engines=engines or params.engines), self._cache, archive)
         if spec.lv2_limit is not None or share >= params.lv2_bytes:
             return self._image(name, spec, path, params, engines, limited)
         claiming = self._image(name, spec, path, params, engines, options)

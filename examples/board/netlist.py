@@ -8,9 +8,7 @@ from sim.toolchain import Stages
 
 DIVISOR = 2  #: cycles per bit, the fewest that the UART takes
 _PART = "lfe5um5g-85f"
-_SILENCE = (
-    1000  #: cycles without a byte: more than a response needs, and than the board waits for the rest of a request
-)
+_SILENCE = 1000  #: cycles without a byte: longer than a response takes, and than the board waits within a request
 
 
 def mapped_board(params: SocParams) -> bytes:

@@ -56,7 +56,7 @@ class GateLine:
         came = ctypes.create_string_buffer(_ROOM)
         (rx,), (tx,) = self._board.nets("rx"), self._board.nets("tx")
         numbers = [ctypes.c_int64(number) for number in (wanted, _ROOM, patience)]
-        count = self._board.library.gates_line(
+        count = self._board.code.gates_line(
             self._board.handle, ctypes.byref(self._line), rx, tx, data, ctypes.c_int64(len(data)), came, *numbers,
             ctypes.byref(self._cycles),
         )  # fmt: skip

@@ -25,13 +25,13 @@ class GateSimulator:
 
     def __init__(self, netlist: GateNetlist) -> None:
         self._ports = netlist.ports
-        self.library: Any = c_library(Path(__file__).with_name("gates.c"))
+        self.code: Any = c_library(Path(__file__).with_name("gates.c"))
         self._tables = _tables(netlist)
         counts = {f"{kind}s": len(netlist.inputs[kind]) for kind in KINDS}
         levels = int(netlist.levels.max(initial=-1)) + 1
         pointers = {name: table.ctypes.data for name, table in self._tables.items()}
         self.handle = ctypes.byref(_Gates(**counts, levels=levels, **pointers))
-        self.library.gates_settle(self.handle)
+        self.code.gates_settle(self.handle)
 
     def nets(self, port: str) -> list[int]:
         """Return the nets of a port, lowest bit first."""
@@ -40,18 +40,18 @@ class GateSimulator:
     def set(self, port: str, value: int) -> None:
         """Set an input."""
         for bit, net in enumerate(self._ports[port]):
-            self.library.gates_put(self.handle, net, value >> bit & 1)
+            self.code.gates_put(self.handle, net, value >> bit & 1)
 
     def get(self, port: str) -> int:
         """Return what an output is, now that the inputs are what they are."""
-        self.library.gates_settle(self.handle)
+        self.code.gates_settle(self.handle)
         values = self._tables["value"]
         return sum(int(values[net]) << bit for bit, net in enumerate(self._ports[port]))
 
     def clock(self) -> None:
         """Let a rising edge of the clock pass."""
-        self.library.gates_settle(self.handle)
-        self.library.gates_clock(self.handle)
+        self.code.gates_settle(self.handle)
+        self.code.gates_clock(self.handle)
 
 
 def _tables(netlist: GateNetlist) -> dict[str, npt.NDArray]:

@@ -1,6 +1,7 @@
 """The Vivado project of a board, as far as it goes without Vivado: files, pins, ports and Tcl go together."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -45,6 +46,30 @@ def folder(tmp_path_factory):
     assert code == 0, err
     assert "vivado -mode batch -source project.tcl makes top.bit for xc7a100ticsg324-1L" in out
     return folder
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--preset", "tiny"), "xc7a100ticsg324-1L has 622,080 bytes: dram_bytes is 4,194,304"),
+        (("--area", "--block", "lane"), "leave out --block, --area"),
+        (("--router", "router2", "--seeds", "2"), "leave out --seeds, --router"),
+    ],
+)
+def test_what_is_no_project_is_refused(tmp_path, flags, told):
+    code, _, err = caesura_command("fpga", *flags, "--vivado", "arty-a7-100", "-o", tmp_path / "project")
+    assert code and told in " ".join(err.split()) and not (tmp_path / "project").exists()
+
+
+def test_a_baud_rate_is_of_a_project():
+    code, _, err = caesura_command("fpga", "--block", "lane", "--baud", "9600")
+    assert code and "--baud is of a Vivado project" in " ".join(err.split())
+
+
+def test_a_project_as_json(tmp_path):
+    flags = ("--preset", "nano", "--set", "dram_bytes=64KiB", "--vivado", "arty-a7-100", "-o", tmp_path, "--json")
+    code, out, _ = caesura_command("fpga", *flags)
+    assert not code and json.loads(out)["files"] == sorted(path.name for path in tmp_path.iterdir())
 
 
 def run_tcl(script: Path) -> list[list[str]]:
