@@ -11,7 +11,7 @@ LV2, AREA, WINDOWS = 64 * 1024, 4096, 8192
 
 
 @pytest.mark.parametrize("useful_staging", [AREA, AREA + 1024, 3 * AREA])
-@pytest.mark.parametrize("tensors", [0, 16 * 1024, 32 * 1024, 38 * 1024])
+@pytest.mark.parametrize("tensors", [0, 16 * 1024, 32 * 1024, 44 * 1024, 46 * 1024])
 def test_what_tensors_leave_is_given_out(tensors, useful_staging):
     least = Lv2Budget(2, 2, StagingArea(0, AREA), WINDOWS, 4608)
     division = Lv2Division(least, LV2 - 2 * WINDOWS, 1 << 20, useful_staging, 4096)
