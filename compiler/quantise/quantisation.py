@@ -16,6 +16,7 @@ from compiler.quantise.int4_weights import int4_overrides, with_int4
 from compiler.quantise.joined_nodes import joined
 from compiler.quantise.plain_attention import plain_attention
 from compiler.quantise.plain_norms import plain_norms
+from compiler.quantise.plain_pools import plain_pools
 from compiler.quantise.state_scales import one_scale_each
 from compiler.quantise.step_feeds import Feed
 from compiler.quantise.stored_tables import stored_tables
@@ -29,9 +30,9 @@ _OLDEST = 13  #: operator set
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a float model with shapes inferred, batch normalisations folded into the convolutions before them, and
     recurrent nodes as single cells where :func:`compiler.quantise.unrolled_cells.why_rolled` has nothing against it,
-    normalisations of channels without their scales and biases, which follow, and Attention and RotaryEmbedding in
-    single operators, see :mod:`compiler.quantise.plain_attention`. Equal nodes of a step model are one, see
-    :mod:`compiler.quantise.joined_nodes`, and rotations have their signs in tables, see
+    normalisations of channels without their scales and biases, which follow, a mean over an image at the end as a pool,
+    and Attention and RotaryEmbedding in single operators, see :mod:`compiler.quantise.plain_attention`. Equal nodes of
+    a step model are one, see :mod:`compiler.quantise.joined_nodes`, and rotations have their signs in tables, see
     :mod:`compiler.quantise.written_rotation`. An older model is converted to the first operator set whose
     QuantizeLinear has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
@@ -41,7 +42,8 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
         source, target = Path(folder) / "float.onnx", Path(folder) / "prepared.onnx"
         onnx.save(plain_norms(model), source)  # onnxruntime puts a function in the place of group normalisations
         quant_pre_process(source, target, skip_symbolic_shape=True)
-        return signed_tables(joined(plain_attention(plain_norms(unrolled(onnx.load(target))))))
+        made = plain_norms(plain_pools(unrolled(onnx.load(target))))
+        return signed_tables(joined(plain_attention(made)))
 
 
 def quantise(

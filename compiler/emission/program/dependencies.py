@@ -264,18 +264,23 @@ class Made:
                 box.view(self._engines)[...] = engine
 
     def ready(self, view: TensorView, box: PixelBox) -> int:
-        """When the last byte of ``box`` of a tensor is made; 0 if that was before the region."""
-        parts = [piece.bytes_of(part) for _, piece, part in view.parts_of(box)]
-        return max((int(where.view(self._times).max()) for where in parts if where is not None), default=0)
+        """When the last byte in LV2 of ``box`` of a tensor is made; 0 if that was before the region, or it has none."""
+        return max((int(where.view(self._times).max()) for where in _in_lv2(view, box) if where is not None), default=0)
 
     def engine(self, view: TensorView, box: PixelBox) -> int | None:
-        """Return the engine that makes all of ``box``; None if several do, -1 if it was made before the region."""
+        """Return the engine that makes all of ``box``; None if several do, -1 if it was made before the region, or is
+        not in LV2."""
         found = set[int]()
-        for _, piece, part in view.parts_of(box):
-            where = piece.bytes_of(part)
+        for where in _in_lv2(view, box):
             engines = where.view(self._engines) if where is not None else np.full(1, -1)
             first = int(engines.flat[0])
             if not (engines == first).all():
                 return None
             found.add(first)
         return found.pop() if len(found) == 1 else None
+
+
+def _in_lv2(view: TensorView, box: PixelBox) -> Iterator[Box | None]:
+    """Yield the bytes that each piece of ``view`` has of ``box`` in LV2; None for one that has none there."""
+    for _, piece, part in view.parts_of(box):
+        yield piece.bytes_of(part) if piece.on_chip else None
