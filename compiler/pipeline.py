@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from compiler import ir
-from compiler.emission.link.job_schedule import scheduled_cycles
+from compiler.emission.link.job_windows import linked_cycles
 from compiler.emission.link.linker import link
 from compiler.emission.objects.desk import Desk
 from compiler.emission.objects.object_store import ObjectStore
@@ -279,7 +279,7 @@ def _settled_in(
     )  # fmt: skip
     jobs = [job for one in objects for job in one.jobs]
     spilled = placement.passed if plan.options.objective == "dram" else placement.moved
-    return Settled(made, model, scheduled_cycles(jobs, placement, budget, plan.params), spilled)
+    return Settled(made, model, linked_cycles(jobs, placement, budget, plan.params), spilled)
 
 
 def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:
@@ -298,7 +298,7 @@ def planned_cycles(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes =
     """Return what an inference of ``model`` takes by ``plan``, which is complete, as its jobs are estimated;
     ``beneath``: as for :func:`emit_lowered`. Raises :class:`PlanError` if the plan cannot be carried out."""
     _, objects, placement, budget = _made(plan, model, desk, beneath)
-    return scheduled_cycles([job for one in objects for job in one.jobs], placement, budget, plan.params)
+    return linked_cycles([job for one in objects for job in one.jobs], placement, budget, plan.params)
 
 
 def _made(

@@ -4,14 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import ir
-from compiler.emission.link.job_places import (
-    JobPlace,
-    WeightSegment,
-    job_places,
-    shared_bytes,
-    weights_only,
-    windows_of_their_own,
-)
+from compiler.emission.link.job_places import JobPlace, WeightSegment, job_places, weights_only
+from compiler.emission.link.job_windows import shared_bytes, windows_of_their_own
 from compiler.emission.link.relocation import linked_points, relocated, relocated_program
 from compiler.emission.link.tables import job_edges, layer_table, port_table, step_table, tensor_table
 from compiler.emission.objects.private_staging import PrivateStaging

@@ -8,6 +8,27 @@ no layer uses just then, and bytes that belong to the windows of its engine alon
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+
+class WindowWay(NamedTuple):
+    """Which of the places where its load can begin first a window gets: with the ``least room`` around it, the
+    ``lowest``, or the ``next`` behind the window before. ``apart``: each engine has some bytes for its own windows
+    alone, so that there always is a place; else those of all engines lie anywhere."""
+
+    apart: bool
+    place: Literal["least room", "lowest", "next"]
+
+
+#: What is tried, the usual one first. Which one keeps loads ahead depends on sizes and lives: a schedule decides.
+WAYS = (
+    WindowWay(True, "least room"), WindowWay(True, "next"),
+    WindowWay(False, "lowest"), WindowWay(False, "next"), WindowWay(False, "least room"),
+)  # fmt: skip
+
+
+class NoRoom(ValueError):
+    """Says that windows beside one leave no room for it."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +50,10 @@ class HeldBytes:
 @dataclass
 class _Engine:
     """The jobs of an engine. ``layers``: of all of them; ``windows``: held by those that have claimed one;
-    ``home``: bytes that no other engine's windows may have; ``ready``: number of the job that must retire before the
+    ``areas``: where they may lie; ``ready``: number of the job that must retire before the
     latest load may begin."""
 
-    home: tuple[int, int]
+    areas: list[tuple[int, int]]
     layers: list[int] = field(default_factory=list)
     windows: list[HeldBytes] = field(default_factory=list)
     ready: int = -1
@@ -42,26 +63,30 @@ class WindowSpace:
     """The windows of ``jobs``, given as (engine, layer) in ring order of each engine.
 
     LV2 begins with ``shared`` bytes, which tensors and staging areas need as ``held`` says and where windows of all
-    engines may lie; behind them each engine has ``home`` bytes for its own. ``slots``: jobs that an engine holds: its
-    loader is never further ahead.
+    engines may lie; behind them come ``home`` bytes for each engine. ``slots``: jobs that an engine holds: its loader
+    is never further ahead.
     """
 
     def __init__(
-        self, jobs: Iterable[tuple[int, int]], held: Sequence[HeldBytes], shared: int, home: int, slots: int
-    ) -> None:
-        self._held, self._shared, self._home, self._slots = held, shared, home, slots
+        self, jobs: Sequence[tuple[int, int]], held: Sequence[HeldBytes], shared: int, home: int, slots: int,
+        way: WindowWay = WAYS[0],
+    ) -> None:  # fmt: skip
+        self._held, self._home, self._slots, self._way = held, home, slots, way
+        self._end = shared + home * (1 + max((engine for engine, _ in jobs), default=0))
         self._engines: dict[int, _Engine] = {}
         for engine, layer in jobs:
             start = shared + engine * home
-            self._engines.setdefault(engine, _Engine((start, start + home))).layers.append(layer)
+            areas = [(0, shared), (start, start + home)] if way.apart else [(0, self._end)]
+            self._engines.setdefault(engine, _Engine(areas)).layers.append(layer)
 
     def claim(self, engine: int, size: int) -> tuple[int, int]:
         """(offset, ``window_after``) of a window of ``size`` bytes for the next job of ``engine``.
 
         Jobs claim in the order of their layers. ``window_after`` is the distance to the latest earlier job of the
         engine whose end implies that of every earlier user, 0 if there was none. Of the places where the load can begin
-        first, the window gets the one with the least room around it, the lowest of equals: so what is left stays in
-        one piece for large windows. ValueError if it exceeds what the engine has alone.
+        first, the window gets that of the space's way, the lowest of equals. With the least room around it, what is
+        left stays in one piece for large windows. ValueError if the window exceeds what the engine has alone;
+        :class:`NoRoom` where windows do not lie apart and those beside it leave none.
         """
         mine = self._engines[engine]
         number = len(mine.windows)
@@ -71,16 +96,19 @@ class WindowSpace:
         soon = max(mine.ready, number - self._slots)
         users = [*self._users(engine, number)]
         late = [(one, ready) for one, ready in users if ready > soon]
-        start = mine.home[0]
+        start = mine.areas[-1][0]
         if size:
             obstacles = [one for one, _ in late]
-            starts = self._starts(obstacles, mine.home, size)
+            behind = mine.windows[-1].high if mine.windows else 0
             start = min(
-                starts,
-                key=lambda at: (_latest(late, at, at + size), self._room(obstacles, mine.home, at, at + size), at),
-            )
+                self._starts(obstacles, mine.areas, size),
+                key=lambda at: (
+                    _latest(late, at, at + size), self._rank(obstacles, mine.areas, at, at + size, behind), at
+                ),
+            )  # fmt: skip
         ready = _latest(users, start, start + size)
-        assert ready < number
+        if ready >= number:
+            raise NoRoom(f"no room for a window of {size} bytes of engine {engine} beside those of its layer")
         mine.ready = max(mine.ready, ready)
         layer = mine.layers[number]
         mine.windows.append(HeldBytes(start, start + size, layer, layer, {engine}))
@@ -98,19 +126,22 @@ class WindowSpace:
             last = max(own, default=number)
         return number + len(mine.layers) - last
 
-    def _starts(self, obstacles: Iterable[HeldBytes], home: tuple[int, int], size: int) -> set[int]:
+    def _starts(self, obstacles: Iterable[HeldBytes], areas: Sequence[tuple[int, int]], size: int) -> set[int]:
         """Return where a window may sensibly start: at the edge of an area, or beside an obstacle."""
-        areas = [(0, self._shared), home]
         places = {at for low, high in areas for at in (low, high - size)}
         places |= {at for one in obstacles for at in (one.low - size, one.high)}
         return {at for at in places if any(low <= at <= high - size for low, high in areas)}
 
-    def _room(self, obstacles: Sequence[HeldBytes], home: tuple[int, int], low: int, high: int) -> int:
-        """Return the bytes between the obstacles, or ends of an area, next to a window from ``low`` to ``high``."""
-        begin, end = home if home[0] <= low else (0, self._shared)
-        below = max((one.high for one in obstacles if one.high <= low), default=0)
-        above = min((one.low for one in obstacles if one.low >= high), default=end)
-        return min(above, end) - max(below, begin)
+    def _rank(
+        self, obstacles: Sequence[HeldBytes], areas: Sequence[tuple[int, int]], low: int, high: int, behind: int
+    ) -> int:
+        """Return what the way has against a window from ``low`` to ``high``; ``behind``: the end of the one before."""
+        if self._way.place == "least room":  # the bytes between the obstacles, or ends of an area, next to it
+            begin, end = next(area for area in areas if area[0] <= low and high <= area[1])
+            below = max((one.high for one in obstacles if one.high <= low), default=0)
+            above = min((one.low for one in obstacles if one.low >= high), default=end)
+            return min(above, end) - max(below, begin)
+        return low if self._way.place == "lowest" else (low - behind) % self._end
 
     def _users(self, engine: int, number: int) -> Iterator[tuple[HeldBytes, int]]:
         """Yield who needs bytes before job ``number`` of ``engine`` ends, and after which job of the engine no longer;

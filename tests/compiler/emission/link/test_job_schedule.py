@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 
 from caesura.model_cycles import model_cycles
-from compiler.emission.link import job_schedule
 from compiler.emission.link.job_schedule import scheduled_cycles
 from compiler.emission.objects.desk import Desk
 from compiler.frontend import import_model
@@ -16,8 +15,7 @@ from sim.cost import BODY_TO_BODY, prologue_cycles
 from tests.support.networks import network
 
 TINY = preset("tiny")
-BUDGET = SimpleNamespace(engines=2)
-LOAD = prologue_cycles(4096, TINY)
+LOAD = prologue_cycles(4096, TINY, engines=2)
 
 
 @pytest.mark.parametrize("name", ["digits", "kws_dscnn_int8"])
@@ -34,45 +32,51 @@ def job(engine, step, cycles, size=0, own=False):
     return SimpleNamespace(engine=engine, step=step, cycles=cycles, window_data=bytes(size), own_loads=own)
 
 
-def takes(monkeypatch, jobs, after):
-    places = [SimpleNamespace(after=one) for one in after]
-    monkeypatch.setattr(job_schedule, "job_places", lambda *_: places)
-    return scheduled_cycles(jobs, SimpleNamespace(constants=b""), BUDGET, TINY)
+def takes(jobs, after):
+    return scheduled_cycles(jobs, after, 2, TINY)
 
 
 def body(cycles):
     return cycles + BODY_TO_BODY
 
 
-def test_loads_run_ahead_of_bodies(monkeypatch):
+def test_loads_run_ahead_of_bodies():
     jobs = [job(0, 0, 5000, 4096), job(0, 1, 5000, 4096)]
-    assert takes(monkeypatch, jobs, [0, 0]) == LOAD + 2 * body(5000)
+    assert takes(jobs, [0, 0]) == LOAD + 2 * body(5000)
 
 
-def test_a_load_waits_for_its_window(monkeypatch):
+def test_a_load_waits_for_its_window():
     jobs = [job(0, 0, 5000, 4096), job(0, 1, 5000, 4096)]
-    assert takes(monkeypatch, jobs, [0, 1]) == 2 * (LOAD + body(5000))
+    assert takes(jobs, [0, 1]) == 2 * (LOAD + body(5000))
 
 
-def test_engines_share_the_memory(monkeypatch):
+def test_a_load_waits_for_a_slot():
+    jobs = [job(0, step, 5000, 4096) for step in range(TINY.job_slots + 1)]
+    short = [job(0, step, 10, 4096) for step in range(TINY.job_slots + 1)]
+    assert takes(jobs, [0] * len(jobs)) == LOAD + len(jobs) * body(5000)
+    jobs[0] = job(0, 0, 40 * LOAD, 4096)  # the last load begins when it has ended
+    assert takes([jobs[0], *short[1:]], [0] * len(jobs)) == LOAD + body(40 * LOAD) + LOAD + body(10)
+
+
+def test_engines_share_the_memory():
     jobs = [job(0, 0, 10, 4096), job(1, 0, 10, 4096)]
-    assert takes(monkeypatch, jobs, [0, 0]) == 2 * LOAD + body(10)
+    assert takes(jobs, [0, 0]) == 2 * LOAD + body(10)
 
 
-def test_engines_take_turns_at_the_memory(monkeypatch):
+def test_engines_take_turns_at_the_memory():
     """Nobody loads for the layer after next while another engine has nothing for the next."""
     jobs = [job(engine, step, 10_000, 4096) for engine in (0, 1) for step in range(3)]
-    assert takes(monkeypatch, jobs, [0] * 6) == 2 * LOAD + 3 * body(10_000)
+    assert takes(jobs, [0] * 6) == 2 * LOAD + 3 * body(10_000)
 
 
-def test_a_layer_waits_for_the_one_before_it_on_all_engines(monkeypatch):
+def test_a_layer_waits_for_the_one_before_it_on_all_engines():
     jobs = [job(0, 0, 10), job(1, 0, 5000), job(0, 2, 70)]
-    assert takes(monkeypatch, jobs, [0, 0, 0]) == body(5000) + body(70)
+    assert takes(jobs, [0, 0, 0]) == body(5000) + body(70)
 
 
-def test_what_a_body_loads_itself_has_no_prologue(monkeypatch):
-    assert takes(monkeypatch, [job(0, 0, 10, 4096, own=True)], [0]) == body(10)
+def test_what_a_body_loads_itself_has_no_prologue():
+    assert takes([job(0, 0, 10, 4096, own=True)], [0]) == body(10)
 
 
-def test_no_jobs_take_no_time(monkeypatch):
-    assert takes(monkeypatch, [], []) == 0
+def test_no_jobs_take_no_time():
+    assert takes([], []) == 0
