@@ -68,8 +68,15 @@ class SwitchCosts:
 
     @property
     def refill(self) -> int:
-        """Return what prologues that start over take: those of the jobs that an engine holds."""
-        return sum(sorted(self._own.prologues, reverse=True)[: self._engines * self._params.job_slots])
+        """Return what prologues that start over take: those of the jobs that an engine holds, one behind the other in
+        its ring, in which the first follows the last. Jobs of a placed model may be on any engine."""
+        prologues, jobs, slots = self._own.prologues, self._image.meta.jobs, self._params.job_slots
+        if self._image.meta.parts:
+            return sum(sorted(prologues, reverse=True)[: self._engines * slots])
+        rings = dict[int, list[int]]()
+        for time, job in zip(prologues, jobs, strict=True):
+            rings.setdefault(job.engine, []).append(time)
+        return sum(_longest_run(ring, slots) for ring in rings.values())
 
     def _requeue(self) -> int:
         """Return the cycles to queue what was taken off: the jobs that an engine holds, and the first of them to go
@@ -82,3 +89,9 @@ class SwitchCosts:
             return [], 0
         program = (dump_program if saving else restore_program)(self._params, sizes)
         return program, worst_intervals(program, self._params, self._others).end
+
+
+def _longest_run(ring: Sequence[int], count: int) -> int:
+    """Return the largest sum of at most ``count`` neighbours, of which the first and the last are some, too."""
+    count, twice = min(count, len(ring)), [*ring, *ring]
+    return max(sum(twice[at : at + count]) for at in range(len(ring)))

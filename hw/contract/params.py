@@ -252,7 +252,7 @@ PRESETS = {
         SocParams(
             name="base", engines=2, pes=4, rows=8, cols=8, vec_lanes=16, lv0_act_bytes=16 * KIB,
             lv0_wgt_bytes=4 * KIB, lv0_acc_rows=256, lv1_bytes=128 * KIB, lv1_banks=4, lv2_bytes=2 * MIB,
-            lv2_banks=8, dram_bytes=128 * MIB, dram_word=16, dram_latency=100, axi_outstanding=16, job_slots=8,
+            lv2_banks=8, dram_bytes=128 * MIB, dram_word=16, dram_latency=100, axi_outstanding=16, job_slots=16,
         ),
         SocParams(
             name="cluster64", engines=8, pes=8, rows=8, cols=8, vec_lanes=32, lv0_act_bytes=16 * KIB,
