@@ -5,7 +5,8 @@ Each layer is cut into equal tiles, more of them if it takes long. A tile is loa
 the vector unit, and stored; each unit takes one tile at a time, and each layer has two buffers ahead of every unit. A
 reader loads a tile when the layers that it reads have stored theirs, one more if it sees a window around each pixel.
 Layers of one kind use the same buffers one after the other. The real schedule
-(``compiler/emission/program/region_order.py``) follows the same rules with the tiles and instructions that there are.
+(``compiler/emission/program/region_order.py``) follows the same rules with the tiles and instructions that there are;
+here as there, one that waits for short tasks is tried, too.
 
 ``region_time.c`` does it; ``tests/support/cost_oracle.py`` has the same in Python.
 """
@@ -30,7 +31,7 @@ _Region = structure(
     "_Region",
     "count around",
     "tiles reads beyond busy before unit first need_first needs order next looked "
-    "levels work begin cycles rank start end",
+    "levels work begin cycles rank patience start end",
 )
 
 
@@ -62,7 +63,7 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
     queues, tasks = _STAGES * count, _STAGES * sum(tiles)
     needs = sum(many * (7 + len(member.reads)) + 2 for many, member in zip(tiles, members, strict=True))
     _numbers, integer_columns = columns(integers, (count, queues, queues + 1, tasks + 1, needs, tasks, queues, queues))
-    _lengths, double_columns = columns(doubles, (count, queues, queues, tasks, tasks, tasks, tasks))
+    _lengths, double_columns = columns(doubles, (count, queues, queues, *[tasks] * 5))
     given = map(address, (tiles, reads, beyond, busy))
     return float(
         c_walk("side_by_side")(ctypes.byref(_Region(count, INSN_AROUND, *given, *integer_columns, *double_columns)))

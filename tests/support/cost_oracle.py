@@ -249,6 +249,11 @@ def _fetched_together(params: SocParams) -> int:
 
 def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
     """What :func:`sim.cost.region_time.side_by_side_cycles` is."""
+    return min(_in_turns(members, 0.0), _in_turns(members, 0.5))
+
+
+def _in_turns(members: Sequence[RegionMember], patience: float) -> float:
+    """The cycles of ``members`` where a task lets others go first for a share of its own time."""
     tiles = list(map(tile_count, members))
     work = [
         tuple(cycles / count + INSN_AROUND if cycles else 0.0 for cycles in member.busy)
@@ -266,13 +271,14 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
     waiting = list(range(4 * len(members)))
     begins = [_start(members, tiles, ends, before, *divmod(entry, 4)) for entry in waiting]
     while waiting:
-        first, least, chosen = math.inf, 0.0, waiting[0]
+        key, least, first, chosen = math.inf, 0.0, math.inf, waiting[0]
         for entry in waiting:
             start = begins[entry]
             if start < free[entry & 3] and takes[entry]:
                 start = free[entry & 3]
-            if start < first or (start == first < math.inf and rank[entry] < least):
-                first, least, chosen = start, rank[entry], entry
+            at = start + patience * takes[entry]
+            if at < key or (at == key < math.inf and (rank[entry], start) < (least, first)):
+                key, least, first, chosen = at, rank[entry], start, entry
         number, stage = divmod(chosen, 4)
         end = first + takes[chosen]
         free[stage] = max(free[stage], end)
