@@ -24,7 +24,6 @@ from hw.image import CancelPoint, Image, ImageMeta, JobInfo, LiveRange
 from sim.cost import prologue_cycles, set_bounds
 
 _PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
-_RUN_AHEAD = 8  #: jobs by which prologues may run ahead, at most
 _ANY = 1 << 62  #: bytes, more than there are
 _MOST_POINTS = 1 << 16  #: numbers of points in a CANCEL instruction
 
@@ -113,7 +112,7 @@ class _Code:
         self.longest_load = longest_load  #: bytes of the longest load of a prologue
         self._engines, self._limit, self._params = budget.engines, longest_load, params
         self._private, self._few_loads = private, few_loads
-        self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
+        self._since_load = [params.job_slots] * budget.engines  # jobs since the last whose body loads to LV2
         self._beside = [_ANY] * budget.engines  # bytes of prologues that may be loaded beside that body
 
     def add(
@@ -154,7 +153,7 @@ class _Code:
         the one in progress. In one piece if no body that loads is near. A first job, whose weights come with its body,
         shares DRAM with about as many bytes of prologues; what comes behind twice as many is loaded in one piece, too,
         if that takes longer than the job: then the fetch of each load delays the next job."""
-        near = self._since_load[job.engine] < _RUN_AHEAD
+        near = self._since_load[job.engine] < self._params.job_slots  # prologues run ahead by no more jobs
         if self._beside[job.engine] <= 0 and prologue_cycles(size, self._params) > job.cycles:
             near = False
         piece = _PROLOGUE_LOAD if near else size
