@@ -10,10 +10,10 @@ from compiler.emission.objects.step_object import StepObject
 from compiler.plan.layers import HostLayer, Layer, LoadLayer
 from compiler.plan.layers.step import ModelStep, parameters_of
 from compiler.plan.lowered_model import LoweredModel
-from compiler.plan.order.dimensions import HEIGHT, WIDTH
+from compiler.plan.order.dimensions import FRAMES, HEIGHT, WIDTH
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, PiecesRead, Plan, Reload, StepPlan
 from compiler.plan.plan_error import PlanError
-from compiler.plan.split.parts import can_be_cut, can_end_cut
+from compiler.plan.split.parts import can_be_cut, can_end_cut, whole_box
 from compiler.plan.structure import layer_names, structure_of
 from hw.contract.formats import PARAMETERS
 
@@ -72,12 +72,17 @@ def _cut(graph: ir.Graph, one: ImageCut) -> Iterator[str]:
     if not can_end_cut(run[-1]):
         yield f"a cut ends with {run[-1].name!r}, and must end with an operator that computes something"
         return
-    if one.dimension not in (HEIGHT, WIDTH):
-        yield f"a cut is along {one.dimension.name}, and must be along height or width"
-        return
-    most = graph.tensors[run[-1].output].nhwc[1 if one.dimension is HEIGHT else 2]
-    if not 2 <= one.pieces <= most:
-        yield f"a cut has {one.pieces} pieces, and must have 2 to {most}"
+    whole = whole_box(graph, run[-1].output)
+    frames, sides = whole[FRAMES][1], [(one.dimension, one.pieces), *([one.within] if one.within else [])]
+    if one.within and one.pieces != frames:
+        yield f"a cut has pieces of {frames} frames, and must be into single ones if these are cut again"
+    for number, (side, pieces) in enumerate(sides):
+        if side not in ((HEIGHT, WIDTH) if frames == 1 or number else (FRAMES,)):
+            told = "frames" if frames > 1 and not number else "height or width"
+            yield f"a cut is along {side.name}, and must be along {told}"
+            return
+        if not 2 <= pieces <= whole[side][1]:
+            yield f"a cut has {pieces} pieces, and must have 2 to {whole[side][1]}"
     outside, inner = {port.tensor for port in graph.outputs}, {op.output for op in run[:-1]}
     read = {name for op in graph.ops if op not in run for name in op.inputs}
     if odd := sorted(inner & (outside | read)) or sorted(inner - {name for op in run for name in op.inputs}):

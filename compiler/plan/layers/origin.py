@@ -9,13 +9,15 @@ Origin = tuple[int, int, int]  #: row, column and channel of an element
 
 def origin(graph: ir.Graph, name: str, axis: int, first: int) -> Origin | None:
     """Return the element of tensor ``name`` at which a part begins that is cut along ``axis`` from index ``first`` on,
-    and is reached like the tensor itself; None if it is not: cut along the images, or along what counts as several
-    axes."""
+    and is reached like the tensor itself; None if it is not: cut along what counts as several axes. Rows count on from
+    image to image."""
     shape = graph.tensors[name].shape
     if axis % len(shape) == len(shape) - 1:
         return (0, 0, first)
     if len(shape) in (2, 3) and axis == len(shape) - 2 and (len(shape) == 2 or shape[0] == 1):
         return (0, first, 0)  # rows of one matrix
+    if len(shape) in (3, 4) and axis == 0 and shape[0] > 1:
+        return (first * graph.tensors[name].nhwc[1], 0, 0)  # whole images
     if len(shape) != 4 or shape[0] != 1 or axis not in (1, 2):
         return None
     return (first, 0, 0) if axis == 1 else (0, first, 0)

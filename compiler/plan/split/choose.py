@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from compiler import ir
 from compiler.plan.options import Options
+from compiler.plan.order.dimensions import FRAMES
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.engine_cuts import cuts_for_engines
-from compiler.plan.split.estimate import OperatorWork, RunEstimate, Sizes, operator_work
+from compiler.plan.split.estimate import OperatorWork, Pieces, RunEstimate, Sizes, operator_work
 from compiler.plan.split.parts import can_end_cut, cut, with_cuts
 from compiler.plan.split.price import placed_cycles
 from compiler.plan.split.runs import RunSegment, long_side, segments
@@ -39,7 +40,7 @@ def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[
     if not moved:
         return []
     work, best, kept = operator_work(graph, params, options.engines), _WORTH * whole, list[ImageCut]()
-    known: dict[tuple[str, str, int], Sizes | None] = {}
+    known: dict[tuple[str, str, Pieces], Sizes | None] = {}
     for tight in _TIGHT:
         room = int(tight * memory)
         cuts = [one for chain in segments(graph) for one in _Chain(graph, chain, work, room, params, known).best()]
@@ -76,7 +77,7 @@ class _Chain:
 
     def __init__(
         self, graph: ir.Graph, chain: Sequence[RunSegment], work: Mapping[str, OperatorWork], memory: int,
-        params: SocParams, known: dict[tuple[str, str, int], Sizes | None],
+        params: SocParams, known: dict[tuple[str, str, Pieces], Sizes | None],
     ) -> None:  # fmt: skip
         self._graph, self._chain, self._work, self._memory, self._params = graph, chain, work, memory, params
         self._known = known
@@ -114,8 +115,17 @@ class _Chain:
                 yield before, on, estimate.whole((before, on)), ()
             if cut_them:
                 cycles, pieces = estimate.cut((before, on))
-                names = frozenset(op.name for segment in segments for op in segment.ops)
-                yield before, on, cycles, (ImageCut(names, long_side(self._graph, segments[-1].result), pieces),)
+                yield before, on, cycles, (self._cut(segments, pieces),)
+
+    def _cut(self, segments: Sequence[RunSegment], pieces: Pieces) -> ImageCut:
+        names, side = (
+            frozenset(op.name for one in segments for op in one.ops),
+            long_side(self._graph, segments[-1].result),
+        )
+        frames, parts = pieces
+        if frames > 1:
+            return ImageCut(names, FRAMES, frames, (side, parts) if parts > 1 else None)
+        return ImageCut(names, side, parts)
 
     def _estimate(self, begin: int, end: int) -> RunEstimate:
         run = [op for segment in self._chain[begin:end] for op in segment.ops]

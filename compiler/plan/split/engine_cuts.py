@@ -21,7 +21,7 @@ from compiler.plan.layers.fuse import fold_tables, fuse
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.origin import even_pieces
 from compiler.plan.options import Options
-from compiler.plan.order.dimensions import Dimension
+from compiler.plan.order.dimensions import FRAMES, Dimension
 from compiler.plan.plan import ImageCut
 from compiler.plan.regions.queue_schedule import QueuedStep, by_critical_path, makespan
 from compiler.plan.regions.units import layer_times
@@ -142,7 +142,7 @@ class _Chain:
         side = long_side(self._graph, result)
         whole = whole_box(self._graph, result)
         busy = any(self._work[op.name].busy.any() for op in run)
-        if whole[side][1] < self._engines or not busy or not can_end_cut(run[-1]):
+        if whole[FRAMES][1] > 1 or whole[side][1] < self._engines or not busy or not can_end_cut(run[-1]):
             return _Way(math.inf)
         cycles = [self._part(run, side, bounds) for bounds in even_pieces(whole[side][1], self._engines)]
         return _Way(max(cycles), (ImageCut(frozenset(op.name for op in run), side, self._engines),))

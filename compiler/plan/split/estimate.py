@@ -1,7 +1,7 @@
 """What a run of operators takes in so many parts, before anything of it is cut: cycles, and what of it is spilled."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from compiler import ir
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.origin import even_pieces
-from compiler.plan.order.dimensions import HEIGHT, Dimension
+from compiler.plan.order.dimensions import FRAMES, Box4, Dimension
 from compiler.plan.regions.units import layer_times
 from compiler.plan.split.parts import needed_boxes, whole_box
 from compiler.plan.split.runs import long_side
@@ -20,6 +20,7 @@ from sim.cost import LAYER_TO_FULL_WORK, moved
 _PIECES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  #: numbers of parts that are tried
 
 Sizes = dict[str, int]  #: by tensor bytes of its share in the middle part
+Pieces = tuple[int, int]  #: into how many parts frames are cut, and each of these along its long side
 Inside = tuple[bool, bool]  #: whether the tensor that comes in, and the one that goes out, are on chip
 
 
@@ -52,7 +53,7 @@ class RunEstimate:
 
     def __init__(
         self, graph: ir.Graph, run: Sequence[ir.Operation], source: str, work: Mapping[str, OperatorWork], memory: int,
-        params: SocParams, known: dict[tuple[str, str, int], Sizes | None] | None = None,
+        params: SocParams, known: dict[tuple[str, str, Pieces], Sizes | None] | None = None,
     ) -> None:  # fmt: skip
         """``known``: sizes of runs of this graph that were measured, by the tensors at their ends and pieces; those of
         this one are noted."""
@@ -65,28 +66,38 @@ class RunEstimate:
     def fits(self) -> bool:
         """Return whether the run as it is spills nothing, if what it reads and makes is on chip."""
         room = self._room((True, True))
-        return room >= 0 and not self._spilled(self._sizes(1) or {}, room)
+        return room >= 0 and not self._spilled(self._sizes((1, 1)) or {}, room)
 
     def whole(self, inside: Inside) -> float:
         """Return the cycles of the run as it is."""
-        return self._cycles(self._sizes(1), inside, 1)
+        return self._cycles(self._sizes((1, 1)), inside, (1, 1))
 
-    def cut(self, inside: Inside) -> tuple[float, int]:
+    def cut(self, inside: Inside) -> tuple[float, Pieces]:
         """Return the cycles of the run in the fewest parts that spill nothing, and how many parts; infinite if there
         are none."""
-        room, most = self._room(inside), self._graph.tensors[self._result].nhwc[1 if self._side is HEIGHT else 2]
-        for pieces in _PIECES if room >= 0 else ():
-            sizes = self._sizes(pieces) if pieces <= most else None
+        room = self._room(inside)
+        for pieces in self._tried() if room >= 0 else ():
+            sizes = self._sizes(pieces)
             if sizes and not self._spilled(sizes, room):
                 return self._cycles(sizes, inside, pieces), pieces
-        return math.inf, 0
+        return math.inf, (0, 0)
+
+    def _tried(self) -> Iterator[Pieces]:
+        """Yield numbers of parts, fewest first: frames are cut first, and single ones along their long side."""
+        whole = whole_box(self._graph, self._result)
+        frames, most, least = whole[FRAMES][1], whole[self._side][1], whole[FRAMES][1]
+        for number in sorted({*_PIECES, frames}):
+            if number <= frames and -(-frames // number) < least:
+                least = -(-frames // number)
+                yield number, 1
+        yield from ((frames, number) for number in _PIECES if number <= most)
 
     def _room(self, inside: Inside) -> int:
         """Return the bytes for inner tensors."""
         ends = dict(zip((self._source, self._result), inside, strict=True))
         return self._memory - sum(self._graph.tensors[name].size for name, on in ends.items() if on)
 
-    def _sizes(self, pieces: int) -> dict[str, int] | None:
+    def _sizes(self, pieces: Pieces) -> Sizes | None:
         """By tensor bytes of its share in the middle one of so many parts, which stands for all; None if there is
         none."""
         which = self._source, self._result, pieces
@@ -94,19 +105,28 @@ class RunEstimate:
             self._known[which] = self._measured(pieces)
         return self._known[which]
 
-    def _measured(self, pieces: int) -> dict[str, int] | None:
-        if pieces == 1:
-            names = {name for op in self._run for name in (*op.inputs, op.output)}
-            return {name: self._graph.tensors[name].size for name in names}
-        whole = whole_box(self._graph, self._result)
-        parts = even_pieces(whole[self._side][1], pieces)
-        box = tuple(parts[pieces // 2] if one is self._side else whole[one] for one in Dimension)
-        boxes = needed_boxes(self._graph, self._run, box, self._side)
-        if boxes is None:
-            return None
-        return {name: math.prod(end - first for first, end in one) for name, one in boxes.items()}
+    def _measured(self, pieces: Pieces) -> Sizes | None:
+        names = {name for op in self._run for name in (*op.inputs, op.output)}
+        sizes = {name: self._graph.tensors[name].size for name in names}
+        for side, count in zip((FRAMES, self._side), pieces, strict=True):
+            if count > 1:
+                boxes = self._boxes(side, count)
+                if boxes is None:
+                    return None
+                for name, box in boxes.items():
+                    first, end = box[side]
+                    sizes[name] = sizes[name] * (end - first) // whole_box(self._graph, name)[side][1]
+        return sizes
 
-    def _cycles(self, sizes: dict[str, int] | None, inside: Inside, pieces: int) -> float:
+    def _boxes(self, side: Dimension, count: int) -> dict[str, Box4] | None:
+        """By tensor what the middle one of ``count`` parts along ``side`` needs of it, of frames the first, which has
+        most."""
+        whole = whole_box(self._graph, self._result)
+        part = even_pieces(whole[side][1], count)[count // 2 if side is not FRAMES else 0]
+        box = tuple(part if one is side else whole[one] for one in Dimension)
+        return needed_boxes(self._graph, self._run, box, side)
+
+    def _cycles(self, sizes: Sizes | None, inside: Inside, pieces: Pieces) -> float:
         room = self._room(inside)
         if sizes is None or room < 0:
             return math.inf
@@ -119,7 +139,8 @@ class RunEstimate:
                 passed = weights + sum(sizes[name] for name in {*op.inputs, op.output} & away)
                 share = sizes[op.output] / self._graph.tensors[op.output].size
                 total += alone_cycles(cycles * share, passed, self._params)
-        return total * pieces
+        frames = whole_box(self._graph, self._result)[FRAMES][1]
+        return total * pieces[1] * frames / -(-frames // pieces[0])  # parts with as many frames as the first
 
     def _spilled(self, sizes: Mapping[str, int], room: int) -> set[str]:
         """Return the inner tensors that do not fit in ``room`` bytes: of those alive at a time the largest first."""

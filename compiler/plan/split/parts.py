@@ -1,4 +1,4 @@
-"""A run of operators becomes several on parts of an image, one part after the other.
+"""A run of operators becomes several on parts of an image, or on some of the frames, one part after the other.
 
 Every part computes what its share of the last result needs of each tensor, rows under the edges of kernels included:
 two neighbours both compute those. So a part is done with when it ends, and of the inner tensors no more is on chip than
@@ -14,6 +14,7 @@ from typing import Any
 from compiler import ir
 from compiler.plan.layers.origin import even_pieces
 from compiler.plan.order.dimensions import (
+    FRAMES,
     HEIGHT,
     RULES,
     WIDTH,
@@ -24,7 +25,6 @@ from compiler.plan.order.dimensions import (
 )
 from compiler.plan.plan import ImageCut
 
-_BEHIND = {HEIGHT: 3, WIDTH: 2}  #: axes of a tensor from this one on
 _KINDS: dict[type[ir.Operation], str] = {
     ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
     ir.LayerNorm: "elementwise", ir.RmsNorm: "elementwise", ir.Reshape: "elementwise",
@@ -32,12 +32,15 @@ _KINDS: dict[type[ir.Operation], str] = {
 
 
 def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
-    """Return whether ``op`` makes one image of images and can be cut along height and width. A matrix is an image with
-    one row, whose pixels are the rows of the matrix; a reshape from one form of it to another makes nothing."""
+    """Return whether ``op`` makes images of as many images, and can be cut into these and each along height and width.
+    A matrix is an image with one row, whose pixels are the rows of the matrix; a reshape from one form of it to another
+    makes nothing."""
     if type(op) not in _KINDS:
         return False
     tensors = [graph.tensors[name] for name in (*op.inputs, op.output)]
-    if any(not 2 <= len(tensor.shape) <= 4 or tensor.nhwc[0] != 1 for tensor in tensors):
+    if any(not 2 <= len(tensor.shape) <= 4 for tensor in tensors):
+        return False
+    if any(tensor.nhwc[0] != (tensors[-1].nhwc[0] if tensor.data is None else 1) for tensor in tensors):
         return False
     if any(tensor.data is not None and max(tensor.nhwc[1:3]) > 1 for tensor in tensors):
         return False
@@ -54,6 +57,18 @@ def can_end_cut(op: ir.Operation) -> bool:
 
 def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     """``graph`` with the operators of ``wanted`` in parts; None if one of them would see nothing but padding."""
+    split = _cut(graph, wanted)
+    for number in range(wanted.pieces if wanted.within else 0):
+        names = frozenset(name + _suffix(number) for name in wanted.operators)
+        split = split and _cut(split, ImageCut(names, *wanted.within))
+    return split
+
+
+def _suffix(number: int) -> str:
+    return f"/part{number}"
+
+
+def _cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     run = [op for op in graph.ops if op.name in wanted.operators]
     last = run[-1]
     split = replace(graph, tensors=dict(graph.tensors))
@@ -66,7 +81,7 @@ def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
             return None
         made += part.ops
         parts.append(part.ops[-1].output)
-    axis = len(graph.tensors[last.output].shape) - _BEHIND[wanted.dimension]
+    axis = _axis(graph.tensors[last.output].shape, wanted.dimension)
     joined = ir.Concat(f"{last.name}/joined", parts, last.output, axis=axis)
     place = graph.ops.index(last)
     ahead, behind = ([op for op in ops if op not in run] for ops in (graph.ops[:place], graph.ops[place:]))
@@ -122,7 +137,7 @@ class _Part:
     """One part: its ``ops``, whose tensors are added to ``graph``."""
 
     def __init__(self, graph: ir.Graph, run: Sequence[ir.Operation], number: int, dimension: Dimension) -> None:
-        self._graph, self._run, self._suffix, self._dimension = graph, run, f"/part{number}", dimension
+        self._graph, self._run, self._suffix, self._dimension = graph, run, _suffix(number), dimension
         self.ops: list[ir.Operation] = []
         self._boxes: dict[str, Box4] = {}
         self._names: dict[tuple[str, Box4], str] = {}
@@ -157,6 +172,8 @@ class _Part:
 
     def _pads(self, op: ir.Conv | ir.Pool, box: Box4, need: Box4) -> tuple[int, ...]:
         """Return the padding around ``need`` of the input, for ``box`` of the result."""
+        if self._dimension is FRAMES:
+            return op.pads
         window, axis, pads = _window(op), self._dimension - HEIGHT, list(op.pads)
         first, end = box[self._dimension]
         low, high = need[self._dimension]
@@ -173,7 +190,7 @@ class _Part:
         if (name, need) not in self._names:
             source, start = self._names.get((name, held), name), need[self._dimension][0] - held[self._dimension][0]
             shape = self._graph.tensors[source].shape
-            target, axis = self._tensor(name, need, shape), len(shape) - _BEHIND[self._dimension]
+            target, axis = self._tensor(name, need, shape), _axis(shape, self._dimension)
             self.ops.append(ir.Slice(target, [source], target, axis=axis, first=start))
         return self._names[name, need]
 
@@ -185,12 +202,17 @@ class _Part:
             new = f"{new}/{first}to{end}"
         while new in self._graph.tensors:  # another cut reads the same rows
             new += "/again"
-        height, width = (stop - start for start, stop in (box[HEIGHT], box[WIDTH]))
-        lead = ((1, height) if len(like or whole.shape) == 4 else (1,))[: len(like or whole.shape) - 2]
+        frames, height, width = (stop - start for start, stop in (box[FRAMES], box[HEIGHT], box[WIDTH]))
+        lead = ((frames, height) if len(like or whole.shape) == 4 else (frames,))[: len(like or whole.shape) - 2]
         shape = (*lead, width, whole.shape[-1])
         self._graph.tensors[new] = replace(whole, name=new, shape=shape, onnx_name="", view=(), perm=())
         self._names[name, box] = new
         return new
+
+
+def _axis(shape: Sequence[int], dimension: Dimension) -> int:
+    """Return the axis of a tensor of ``shape`` that is ``dimension`` of its images."""
+    return 0 if dimension is FRAMES else len(shape) - (3 if dimension is HEIGHT else 2)
 
 
 def _window(op: ir.Operation) -> SlidingWindow:
