@@ -8,10 +8,10 @@ from tests.support.graphs import GraphBuilder
 PADS = (1, 1, 1, 1)
 
 
-def random_run(seed: int) -> tuple[ir.Graph, list[ir.Operation]]:
+def random_run(seed: int, frames: int = 1) -> tuple[ir.Graph, list[ir.Operation]]:
     """A random graph, and some neighbouring operators of it that hand on one tensor."""
     draw, make = random.Random(seed), GraphBuilder(seed)
-    x = make.input((1, draw.randint(12, 30), draw.randint(12, 30), draw.randint(3, 20)))
+    x = make.input((frames, draw.randint(12, 30), draw.randint(12, 30), draw.randint(3, 20)))
     x = make.conv(x, draw.randint(4, 24), pads=PADS) if draw.random() < 0.5 else x
     first = len(make.graph.ops)
     while len(make.graph.ops) < first + 5 and min(make.shape(x)[1:3]) > 5:
@@ -42,10 +42,10 @@ def _operators(draw: random.Random, make: GraphBuilder, x: str) -> str:
     return make.concat([make.conv(squeezed, outs, (1, 1)), make.conv(squeezed, outs, (3, 3), pads=PADS)], 3)
 
 
-def wide_middle(size: int = 32, channels: int = 96) -> GraphBuilder:
+def wide_middle(size: int = 32, channels: int = 96, frames: int = 1) -> GraphBuilder:
     """Few channels, many, then fewer pixels: as at the beginning of MobileNetV2."""
     make = GraphBuilder(3)
-    x = make.conv(make.input((1, size, size, 8)), 16)
+    x = make.conv(make.input((frames, size, size, 8)), 16)
     wide = make.conv(make.conv(x, channels, (1, 1)), channels, (3, 3), (2, 2), PADS, groups=channels)
     make.output(make.conv(make.conv(wide, 24, (1, 1)), 32, pads=PADS))
     return make

@@ -8,7 +8,7 @@ import pytest
 from compiler import reference
 from compiler.pipeline import build
 from compiler.plan.options import Options
-from compiler.plan.order.dimensions import HEIGHT
+from compiler.plan.order.dimensions import FRAMES, HEIGHT
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.parts import cut
 from hw.contract.bus import HostCosts
@@ -28,6 +28,20 @@ TINY = preset("tiny")
 def device():
     with closing(open_simulator(TINY, backends.DEFAULT_BACKEND, costs=HostCosts.free())) as bus:
         yield Device(bus)
+
+
+def test_a_batch_in_parts_of_frames(device):
+    """Single frames in parts of an image; slices and results are where they belong in the batch."""
+    graph = wide_middle(16, 32, frames=2).graph
+    split = cut(graph, ImageCut(frozenset(op.name for op in graph.ops[1:4]), FRAMES, 2, (HEIGHT, 2)))
+    assert split is not None
+    image, _ = build(split, TINY, Options())
+    assert any("/part1/part1" in layer.name for layer in image.meta.layers)
+    inputs = random_inputs(graph, 1)
+    expected = reference.run_all(graph, inputs)
+    task = Task(device, image, inputs)
+    for port in graph.outputs:
+        np.testing.assert_array_equal(task.expected[port.name], expected[port.tensor])
 
 
 def test_every_point_of_a_split_model(device):

@@ -16,7 +16,7 @@ def origin(graph: ir.Graph, name: str, axis: int, first: int) -> Origin | None:
         return (0, 0, first)
     if len(shape) in (2, 3) and axis == len(shape) - 2 and (len(shape) == 2 or shape[0] == 1):
         return (0, first, 0)  # rows of one matrix
-    if len(shape) in (3, 4) and axis == 0 and shape[0] > 1:
+    if len(shape) in (3, 4) and axis == 0:
         return (first * graph.tensors[name].nhwc[1], 0, 0)  # whole images
     if len(shape) != 4 or shape[0] != 1 or axis not in (1, 2):
         return None

@@ -56,7 +56,13 @@ def test_numbers_of_numpy_are_written_as_numbers():
 
 
 @pytest.mark.parametrize(
-    "value", [ImageCut(frozenset({"b", "a"}), Dimension.HEIGHT, 3), InputLoad("x"), PiecesRead("x")]
+    "value",
+    [
+        ImageCut(frozenset({"b", "a"}), Dimension.HEIGHT, 3),
+        ImageCut(frozenset({"b"}), Dimension.FRAMES, 3, (Dimension.HEIGHT, 2)),
+        InputLoad("x"),
+        PiecesRead("x"),
+    ],
 )
 def test_kinds_are_told_apart(value):
     assert decoded(Rewrite, json.loads(json.dumps(encoded(value))), "here") == value

@@ -9,6 +9,7 @@ import pytest
 from compiler import ir, reference
 from compiler.pipeline import build
 from compiler.plan.options import Options
+from compiler.plan.order.dimensions import FRAMES
 from compiler.plan.split import choose, estimate
 from compiler.plan.split.choose import cuts_that_pay
 from compiler.plan.split.price import placed_cycles
@@ -51,6 +52,30 @@ def test_a_wide_tensor_stays_on_chip():
     results = run_image(Image.from_bytes(split.to_bytes()), inputs, observer=RaceChecker(BASE))
     for port in graph.outputs:
         np.testing.assert_array_equal(results[port.tensor], expected[port.tensor])
+
+
+@pytest.mark.parametrize(("frames", "size", "single"), [(4, 40, False), (3, 64, True)])
+def test_a_batch_is_cut_by_frames(frames, size, single):
+    """Into the fewest parts of which one fits; single frames that do not fit either are cut along an image."""
+    graph = wide_middle(size, frames=frames).graph
+    cuts = cuts_that_pay(graph, BASE, SMALL)
+    assert {one.dimension for one in cuts} == {FRAMES}
+    assert [one.pieces for one in cuts if one.within] == [frames] * single
+    whole, split = (build(graph, BASE, replace(SMALL, split=on))[0] for on in (False, True))
+    assert split.meta.segment_sizes[Segment.SCRATCH] < whole.meta.segment_sizes[Segment.SCRATCH]
+    assert cycles(split) < 0.9 * cycles(whole)
+    inputs = random_inputs(graph, 1)
+    expected = reference.run_all(graph, inputs)
+    results = run_image(Image.from_bytes(split.to_bytes()), inputs, observer=RaceChecker(BASE))
+    for port in graph.outputs:
+        np.testing.assert_array_equal(results[port.tensor], expected[port.tensor])
+
+
+def test_as_many_parts_as_make_the_largest_smaller():
+    """Three parts of four frames hold two of them, as two parts do."""
+    graph = wide_middle(64, frames=4).graph
+    for one in cuts_that_pay(graph, BASE, Options(engines=BASE.engines, lv2_limit=768 * KIB)):
+        assert one.pieces in (2, 4)
 
 
 def test_nothing_is_split_where_all_fits():

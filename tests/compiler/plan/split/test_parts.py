@@ -9,7 +9,7 @@ import pytest
 from compiler import ir, reference
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.origin import is_in_place
-from compiler.plan.order.dimensions import HEIGHT, WIDTH
+from compiler.plan.order.dimensions import FRAMES, HEIGHT, WIDTH
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.parts import can_be_cut, can_end_cut, cut, with_cuts
 from hw.contract.params import preset
@@ -59,6 +59,49 @@ def test_compiled(params, seed):
         for engines in {1, params.engines}:
             check(split, params, engines=engines)
         check(split, params, observe=True)
+
+
+def random_frames(seed: int) -> tuple[ir.Graph, ir.Graph | None]:
+    """A random graph of several frames, and the same with a run in parts of them, or of one; None if that cannot be."""
+    draw = random.Random(seed)
+    frames = draw.randint(2, 5)
+    graph, run = random_run(seed, frames)
+    assert all(can_be_cut(graph, op) for op in run)
+    side = draw.choice([HEIGHT, WIDTH])
+    within = draw.choice([None, (side, draw.randint(2, 3))])
+    pieces = frames if within else draw.randint(2, frames)
+    if not run or (within and graph.tensors[run[-1].output].nhwc[1 if side is HEIGHT else 2] < within[1]):
+        return graph, None
+    return graph, cut(graph, ImageCut(frozenset(op.name for op in run), FRAMES, pieces, within))
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(100, 1000, 100))])
+def test_the_same_bytes_of_frames(first):
+    """Frames first, and parts of single frames; neither slices nor joins copy anything."""
+    done = 0
+    for seed in range(first, first + 20):
+        graph, split = random_frames(seed)
+        if split is None:
+            continue
+        inputs = random_inputs(graph, seed)
+        expected, found = (reference.run(one, inputs) for one in (graph, split))
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value, err_msg=f"seed {seed}")
+        joins = [op for op in split.ops if isinstance(op, ir.Slice) or op.name.endswith("/joined")]
+        assert joins and all(is_in_place(split, op) for op in joins)
+        if not any("/part0/part0" in op.name for op in split.ops):  # of images, parts leave out rows that nobody reads
+            macs = [sum(layer.macs(one) for layer in lower(one, TINY)) for one in (graph, split)]
+            assert macs[0] == macs[1]
+        done += 1
+    assert done > 10, f"seeds from {first}"
+
+
+@pytest.mark.parametrize("seed", [2, 3, 7, *(pytest.param(i, marks=pytest.mark.slow) for i in range(10, 40))])
+def test_frames_compiled(seed):
+    _, split = random_frames(seed)
+    if split is not None:
+        for engines in (1, 2):
+            check(split, TWO, engines=engines)
 
 
 def test_multiplications_are_counted_once():
