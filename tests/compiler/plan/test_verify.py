@@ -97,6 +97,8 @@ MUTANTS = {
     "a cut of what is not there": ("split", ["rewrites", 0, "operators"], ["x"], "operator 'x' of a cut is not in"),
     "pieces": ("split", ["rewrites", 0, "pieces"], 1, "a cut has 1 pieces, and must have 2 to"),
     "dimension": ("split", ["rewrites", 0, "dimension"], 1, "a cut is along CHANNELS, and must be along height or"),
+    "frames of one": ("split", ["rewrites", 0, "dimension"], 0, "a cut is along FRAMES, and must be along height or"),
+    "within several": ("split", ["rewrites", 0, "within"], [2, 2], "a cut has pieces of 1 frames, and must be into"),
     "two cuts": ("split", ["rewrites"], lambda cuts: [*cuts, cuts[0]], "is in two cuts"),
     "half a cut": ("split", ["rewrites", 0, "operators"], lambda ops: ops[:-1], "layer .* stands where|made within"),
     "a load": ("digits", ["rewrites"], [{"kind": "load", "input": "x"}], "input 'x' is none of the model's"),
