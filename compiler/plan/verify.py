@@ -10,9 +10,10 @@ from compiler.emission.objects.step_object import StepObject
 from compiler.plan.layers import HostLayer, Layer, LoadLayer
 from compiler.plan.layers.step import ModelStep, parameters_of
 from compiler.plan.lowered_model import LoweredModel
-from compiler.plan.order.dimensions import FRAMES, HEIGHT, WIDTH
+from compiler.plan.order.dimensions import CHANNELS, FRAMES, HEIGHT, WIDTH, Dimension
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, PiecesRead, Plan, Reload, StepPlan
 from compiler.plan.plan_error import PlanError
+from compiler.plan.split.channels import UNIT, can_be_cut_by_channels
 from compiler.plan.split.parts import can_be_cut, can_end_cut, whole_box
 from compiler.plan.structure import layer_names, structure_of
 from hw.contract.formats import PARAMETERS
@@ -72,12 +73,17 @@ def _cut(graph: ir.Graph, one: ImageCut) -> Iterator[str]:
     if not can_end_cut(run[-1]):
         yield f"a cut ends with {run[-1].name!r}, and must end with an operator that computes something"
         return
-    whole = whole_box(graph, run[-1].output)
+    whole, allowed = whole_box(graph, run[-1].output), tuple[Dimension, ...]()
     frames, sides = whole[FRAMES][1], [(one.dimension, one.pieces), *([one.within] if one.within else [])]
+    if one.dimension is CHANNELS and not one.within and can_be_cut_by_channels(graph, run):
+        whole = tuple(
+            (0, -(-end // UNIT) if side is CHANNELS else end) for side, (_, end) in zip(Dimension, whole, strict=True)
+        )
+        allowed = (CHANNELS,)
     if one.within and one.pieces != frames:
         yield f"a cut has pieces of {frames} frames, and must be into single ones if these are cut again"
     for number, (side, pieces) in enumerate(sides):
-        if side not in ((HEIGHT, WIDTH) if frames == 1 or number else (FRAMES,)):
+        if side not in (allowed or ((HEIGHT, WIDTH) if frames == 1 or number else (FRAMES,))):
             told = "frames" if frames > 1 and not number else "height or width"
             yield f"a cut is along {side.name}, and must be along {told}"
             return

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from compiler import ir
 from compiler.plan.options import Options
-from compiler.plan.order.dimensions import FRAMES
+from compiler.plan.order.dimensions import CHANNELS, FRAMES
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.engine_cuts import cuts_for_engines
 from compiler.plan.split.estimate import OperatorWork, Pieces, RunEstimate, Sizes, operator_work
@@ -122,7 +122,9 @@ class _Chain:
             frozenset(op.name for one in segments for op in one.ops),
             long_side(self._graph, segments[-1].result),
         )
-        frames, parts = pieces
+        frames, parts, *groups = pieces
+        if groups:
+            return ImageCut(names, CHANNELS, groups[0])
         if frames > 1:
             return ImageCut(names, FRAMES, frames, (side, parts) if parts > 1 else None)
         return ImageCut(names, side, parts)

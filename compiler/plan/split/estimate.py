@@ -10,8 +10,9 @@ import numpy as np
 from compiler import ir
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.origin import even_pieces
-from compiler.plan.order.dimensions import FRAMES, Box4, Dimension
+from compiler.plan.order.dimensions import CHANNELS, FRAMES, Box4, Dimension
 from compiler.plan.regions.units import layer_times
+from compiler.plan.split.channels import UNIT, can_be_cut_by_channels
 from compiler.plan.split.parts import needed_boxes, whole_box
 from compiler.plan.split.runs import long_side
 from hw.contract.params import SocParams
@@ -20,7 +21,7 @@ from sim.cost import LAYER_TO_FULL_WORK, moved
 _PIECES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  #: numbers of parts that are tried
 
 Sizes = dict[str, int]  #: by tensor bytes of its share in the middle part
-Pieces = tuple[int, int]  #: into how many parts frames are cut, and each of these along its long side
+Pieces = tuple[int, ...]  #: into how many parts frames are cut, and each of these along its long side; or channels
 Inside = tuple[bool, bool]  #: whether the tensor that comes in, and the one that goes out, are on chip
 
 
@@ -75,12 +76,21 @@ class RunEstimate:
     def cut(self, inside: Inside) -> tuple[float, Pieces]:
         """Return the cycles of the run in the fewest parts that spill nothing, and how many parts; infinite if there
         are none."""
+        return min(self._fewest(self._tried(), inside), self._fewest(self._groups(), inside), key=lambda way: way[0])
+
+    def _fewest(self, tried: Iterator[Pieces], inside: Inside) -> tuple[float, Pieces]:
         room = self._room(inside)
-        for pieces in self._tried() if room >= 0 else ():
+        for pieces in tried if room >= 0 else ():
             sizes = self._sizes(pieces)
             if sizes and not self._spilled(sizes, room):
                 return self._cycles(sizes, inside, pieces), pieces
         return math.inf, (0, 0)
+
+    def _groups(self) -> Iterator[Pieces]:
+        """Yield numbers of groups of channels, fewest first, if the run can be cut into some."""
+        if can_be_cut_by_channels(self._graph, self._run):
+            units = -(-whole_box(self._graph, self._result)[CHANNELS][1] // UNIT)
+            yield from ((1, 1, number) for number in _PIECES if number <= units)
 
     def _tried(self) -> Iterator[Pieces]:
         """Yield numbers of parts, fewest first: frames are cut first, and single ones along their long side."""
@@ -108,6 +118,8 @@ class RunEstimate:
     def _measured(self, pieces: Pieces) -> Sizes | None:
         names = {name for op in self._run for name in (*op.inputs, op.output)}
         sizes = {name: self._graph.tensors[name].size for name in names}
+        if len(pieces) > 2:
+            return {name: size if name == self._source else -(-size // pieces[2]) for name, size in sizes.items()}
         for side, count in zip((FRAMES, self._side), pieces, strict=True):
             if count > 1:
                 boxes = self._boxes(side, count)
@@ -132,15 +144,15 @@ class RunEstimate:
             return math.inf
         ends = dict(zip((self._source, self._result), inside, strict=True))
         outside = {name for name, on in ends.items() if not on} | self._leaving
-        away, total = self._spilled(sizes, room) | outside, 0.0
+        away, total, groups = self._spilled(sizes, room) | outside, 0.0, pieces[2] if len(pieces) > 2 else 1
         for op in self._run:
             cycles, weights = self._work[op.name]
             if cycles:
-                passed = weights + sum(sizes[name] for name in {*op.inputs, op.output} & away)
+                passed = weights / groups + sum(sizes[name] for name in {*op.inputs, op.output} & away)
                 share = sizes[op.output] / self._graph.tensors[op.output].size
                 total += alone_cycles(cycles * share, passed, self._params)
         frames = whole_box(self._graph, self._result)[FRAMES][1]
-        return total * pieces[1] * frames / -(-frames // pieces[0])  # parts with as many frames as the first
+        return total * groups * pieces[1] * frames / -(-frames // pieces[0])  # parts with as many frames as the first
 
     def _spilled(self, sizes: Mapping[str, int], room: int) -> set[str]:
         """Return the inner tensors that do not fit in ``room`` bytes: of those alive at a time the largest first."""

@@ -14,6 +14,7 @@ from typing import Any
 from compiler import ir
 from compiler.plan.layers.origin import even_pieces
 from compiler.plan.order.dimensions import (
+    CHANNELS,
     FRAMES,
     HEIGHT,
     RULES,
@@ -24,6 +25,7 @@ from compiler.plan.order.dimensions import (
     SlidingWindow,
 )
 from compiler.plan.plan import ImageCut
+from compiler.plan.split.channels import cut_by_channels
 
 _KINDS: dict[type[ir.Operation], str] = {
     ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
@@ -58,9 +60,11 @@ def can_end_cut(op: ir.Operation) -> bool:
 def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     """``graph`` with the operators of ``wanted`` in parts; None if one of them would see nothing but padding."""
     split = _cut(graph, wanted)
-    for number in range(wanted.pieces if wanted.within else 0):
-        names = frozenset(name + _suffix(number) for name in wanted.operators)
-        split = split and _cut(split, ImageCut(names, *wanted.within))
+    if wanted.within:
+        side, pieces = wanted.within
+        for number in range(wanted.pieces):
+            names = frozenset(name + _suffix(number) for name in wanted.operators)
+            split = split and _cut(split, ImageCut(names, side, pieces))
     return split
 
 
@@ -70,6 +74,8 @@ def _suffix(number: int) -> str:
 
 def _cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     run = [op for op in graph.ops if op.name in wanted.operators]
+    if wanted.dimension is CHANNELS:
+        return cut_by_channels(graph, run, wanted.pieces)
     last = run[-1]
     split = replace(graph, tensors=dict(graph.tensors))
     whole, made, parts = whole_box(graph, last.output), list[ir.Operation](), list[str]()
