@@ -27,9 +27,9 @@ Place = Share | int  #: how all engines share a member of a region, or the engin
 
 @dataclass(frozen=True)
 class ImageCut:
-    """Turns a run of ``operators``, by their names, into several in ``pieces`` along frames, channels, height or width of
-    the result of the last. Nothing else reads what the others make. ``within``: of single frames, along which side each is
-    cut again, and into how many pieces."""
+    """Turns a run of ``operators``, by their names, into several in ``pieces`` along frames, channels, height or width
+    of the result of the last. Nothing else reads what the others make. ``within``: of single frames, along which side
+    each is cut again, and into how many pieces."""
 
     kind: ClassVar[str] = "cut"
     operators: frozenset[str]
