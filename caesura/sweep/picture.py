@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import row
-from bokeh.models import CDSView, ColumnDataSource, CustomJS, HoverTool, IndexFilter, NumeralTickFormatter
+from bokeh.models import CDSView, ColumnDataSource, CustomJS, HoverTool, IndexFilter, NoOverlap, NumeralTickFormatter
 from bokeh.models.annotations import Title
 from bokeh.models.widgets import DataTable, Select, TableColumn
 from bokeh.palettes import Category10, Viridis256, linear_palette
@@ -21,6 +21,7 @@ _FIRST = (("area", "cycles"), ("antt", "stp"))  #: what is drawn until the reade
 _SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
 _NAMES = ("model", "scenario", "policy", "placement")  #: labels without an order
 _MOST_SHADES = 12
+_CHARACTER, _PADDING = 8, 16  #: pixels of a table's text
 
 
 def write_picture(path: Path, title: str, found: Sequence[dict[str, Any]], labels: Sequence[str]) -> None:
@@ -34,8 +35,13 @@ def write_picture(path: Path, title: str, found: Sequence[dict[str, Any]], label
     columns = _columns(found[0] if found else ())
     whole = ColumnDataSource({column: [_text(one[name]) for one in found] for name, column in columns.items()})
     # Bokeh takes titles of columns for HTML, but what is in cells for text.
-    drawn = [TableColumn(field=column, title=escaped(_spoken(name))) for name, column in columns.items()]
-    parts.append(DataTable(source=whole, columns=drawn, sizing_mode="stretch_width", height=400, selectable=True))
+    drawn = [
+        TableColumn(field=column, title=escaped(_spoken(name)), width=_width(_spoken(name), whole.data[column]))
+        for name, column in columns.items()
+    ]
+    table = DataTable(source=whole, columns=drawn, sizing_mode="stretch_width", height=400, selectable=True)
+    table.autosize_mode = "none"  # columns that do not fit are scrolled to, not cut off
+    parts.append(table)
     write_page(path, title, parts)
 
 
@@ -55,6 +61,7 @@ def _plot(title: str, shown: Sequence[dict[str, Any]], numbers: list[str], label
         y_axis_label=label(_spoken(up)), tools="pan,wheel_zoom,box_zoom,reset,save",
     )  # fmt: skip
     plot.axis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    plot.xaxis.major_label_policy = NoOverlap()
     best = [place for place, one in enumerate(shown) if one["front"]]
     points = plot.scatter("x", "y", source=source, size=10, color="colour", marker="shape", legend_group="group")
     front = CDSView(filter=IndexFilter(indices=best))
@@ -122,6 +129,11 @@ def _columns(names: Iterable[str]) -> dict[str, str]:
     """Return the columns of a plot's data by what they are called: what is written in templates, where names could be
     read as something else."""
     return {name: f"c{number}" for number, name in enumerate(names)}
+
+
+def _width(title: str, cells: Iterable[Any]) -> int:
+    """Return what a column's longest text takes, in pixels."""
+    return _PADDING + _CHARACTER * max(len(title), *(len(cell) for cell in cells))
 
 
 def _spoken(name: str) -> str:

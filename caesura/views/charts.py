@@ -12,6 +12,7 @@ from bokeh.models import (
     DataRange1d,
     FactorRange,
     HoverTool,
+    NoOverlap,
     NumeralTickFormatter,
     Range1d,
 )
@@ -53,7 +54,7 @@ def layer_cycles(profile: Profile) -> figure:
     lines = len(names) + len(used) // _LEGEND_COLUMNS
     plot = figure(
         y_range=FactorRange(factors=names[::-1]), x_range=DataRange1d(start=0), height=150 + _LINE * lines,
-        sizing_mode="stretch_width", x_axis_label="share of the run in cycles, means over the engines",
+        sizing_mode="stretch_width", x_axis_label="share of the run in cycles",
         tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
     )  # fmt: skip
     source = ColumnDataSource(data)
@@ -66,6 +67,7 @@ def layer_cycles(profile: Profile) -> figure:
                          legend_label="roofline")  # fmt: skip
     plot.add_tools(HoverTool(renderers=[marks], tooltips=[("roofline", "@bound{0,0}"), ("limited by", "@limit")]))
     plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
+    plot.xaxis.major_label_policy = NoOverlap()
     plot.legend.label_text_font_size, plot.legend.ncols = "11px", _LEGEND_COLUMNS
     plot.add_layout(plot.legend[0], "below")
     return plot
@@ -123,6 +125,7 @@ def memory_plot(jobs: Sequence[JobResult], lv2_bytes: int) -> figure:
     plot.varea_step(times, held, both, step_mode="after", color="#fdae61", legend_label="weight windows")
     plot.line([min(times, default=0), max(times, default=1)], [lv2_bytes] * 2, color="black", line_dash="dashed")
     plot.axis.formatter = NumeralTickFormatter(format="0,0")
+    plot.xaxis.major_label_policy = NoOverlap()
     return plot
 
 
@@ -171,6 +174,7 @@ def timeline(spans: Sequence[Span], unit: str = "cycles") -> figure:
     ]
     plot.add_tools(HoverTool(tooltips=told))
     plot.xaxis.formatter = CustomJSTickFormatter(code="return tick.toLocaleString('en')")
+    plot.xaxis.major_label_policy = NoOverlap()
     plot.ygrid.grid_line_color = None
     return plot
 
@@ -230,6 +234,7 @@ def bench_figures(rows: Sequence[Mapping[str, Any]], unit: str) -> figure:
             mark, "name", source=source, marker="dash", angle=1.5708, size=16, color=colour, legend_label=mark
         )  # fmt: skip
     plot.add_tools(HoverTool(tooltips=[(key, f"@{key}") for key in ("name", "value", "must", "aim")]))
+    plot.xaxis.major_label_policy = NoOverlap()
     return plot
 
 
@@ -250,5 +255,6 @@ def latencies(frames: Sequence[Frame], unit: str) -> figure:
         )  # fmt: skip
     plot.add_tools(HoverTool(tooltips=[(visible(unit), "$x{0,0.[0]}"), ("share", "$y{0.00}")]))
     plot.xaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
+    plot.xaxis.major_label_policy = NoOverlap()
     plot.legend.location = "bottom_right"
     return plot

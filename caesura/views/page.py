@@ -37,8 +37,12 @@ _STYLE = (
     ".caesura table{border-collapse:collapse;font-size:14px}"
     ".caesura td,.caesura th{padding:.15em .7em;border-bottom:1px solid var(--line);text-align:right}"
     ".caesura td:first-child,.caesura th:first-child{text-align:left}.caesura th{border-bottom-width:2px}"
-    ".caesura h1{font-size:22px}.caesura h2{font-size:18px;margin:.8em 0 .2em}</style>"
+    ".caesura h1{font-size:22px}.caesura h2{font-size:18px;margin:.8em 0 .2em}"
+    "@media print{.caesura{overflow-x:visible}.caesura table{font-size:10px}"
+    ".caesura td,.caesura th{padding:.15em .4em;overflow-wrap:anywhere}}</style>"
 )
+#: Of text: no wider than the screen, so a table that is scrolls by itself.
+_TEXT = ":host{min-width:0;max-width:100%}.bk-clearfix{display:block}"
 #: Of plots and widgets, which Bokeh draws in dark colours on what is behind them.
 _CARD = f":host{{background:{LIGHT['paper']};color:{LIGHT['ink']};color-scheme:light}}"
 
@@ -67,8 +71,8 @@ def write_page(path: Path, title: str, parts: Sequence[UIElement]) -> None:
     """Write the page; raises OSError."""
     whole = column(*parts, sizing_mode="stretch_width")
     for part in parts:
-        if not isinstance(part, Div):
-            part.stylesheets = [*part.stylesheets, InlineStyleSheet(css=_CARD)]
+        sheet = InlineStyleSheet(css=_TEXT if isinstance(part, Div) else _CARD)
+        part.stylesheets = [*part.stylesheets, sheet]
     path.write_text(file_html(whole, INLINE, visible(title), template=_HEAD), encoding="utf-8")
 
 

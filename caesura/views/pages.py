@@ -55,7 +55,7 @@ def write_run_page(
         table(table_of("", ("", ">"), facts)),
         heading("Timeline"), paragraph(f"{lines} Drag to zoom, turn the wheel, reset with the arrow."), timeline(drawn),
         heading("Layers: cycles by cause, and the roofline"),
-        paragraph("Peak is what the multiply-accumulates take at the peak rate; all else is a loss, by its cause."),
+        paragraph("Means over the engines. Peak is what the multiply-accumulates take at the peak rate; all else is a loss, by its cause."),
         layer_cycles(where), table(layer_table(where.layers, where.total).only(*_SHOWN)),
         heading("LV2 over time"),
         paragraph("Tensors that are still needed, weight windows from the start of their load on; dashed: all of LV2."),
