@@ -42,9 +42,10 @@ _STYLE = (
     ".caesura td,.caesura th{padding:.15em .4em;overflow-wrap:anywhere}}</style>"
 )
 #: Of text: no wider than the screen, so a table that is scrolls by itself.
-_TEXT = ":host{min-width:0;max-width:100%}.bk-clearfix{display:block}"
+_TEXT = ":host{min-width:0;max-width:100%}.bk-clearfix{display:block!important}"
 #: Of plots and widgets, which Bokeh draws in dark colours on what is behind them.
 _CARD = f":host{{background:{LIGHT['paper']};color:{LIGHT['ink']};color-scheme:light}}"
+_CARD += f".slick-header-column{{background:{LIGHT['paper']}!important}}"  # of tables that scroll
 
 
 def heading(text: str, level: int = 2) -> Div:

@@ -23,6 +23,10 @@ _METRICS = (
     "requests", "makespan", "antt", "stp", "fairness", "sla_violation_rate", "compute_utilisation",
     "access_utilisation", "preemptions", "switch_time", "host_time",
 )  # fmt: skip
+_CAUSES = (
+    "Means over the engines. Peak is what the multiply-accumulates take at the peak rate; "
+    "all else is a loss, by its cause."
+)
 _TIMES = ("mean", "p50", "p90", "p99", "max")
 
 
@@ -55,7 +59,7 @@ def write_run_page(
         table(table_of("", ("", ">"), facts)),
         heading("Timeline"), paragraph(f"{lines} Drag to zoom, turn the wheel, reset with the arrow."), timeline(drawn),
         heading("Layers: cycles by cause, and the roofline"),
-        paragraph("Means over the engines. Peak is what the multiply-accumulates take at the peak rate; all else is a loss, by its cause."),
+        paragraph(_CAUSES),
         layer_cycles(where), table(layer_table(where.layers, where.total).only(*_SHOWN)),
         heading("LV2 over time"),
         paragraph("Tensors that are still needed, weight windows from the start of their load on; dashed: all of LV2."),

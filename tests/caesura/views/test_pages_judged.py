@@ -1,5 +1,5 @@
-"""Pages are judged in a browser as a reader sees them: at three widths, light, dark and printed, no text lies over other
-text, is cut off, or has less contrast than WCAG's AA asks, of elements (axe-core finds them) and of what plots write."""
+"""Pages are judged in a browser as a reader sees them: at three widths, light, dark and printed. No text lies over
+other text, is cut off, or has less contrast than WCAG's AA asks; axe-core judges elements, a script plots."""
 
 import itertools
 import os
@@ -76,17 +76,15 @@ def scenario_page(folder):
 def bench_page(folder):
     names = ("attention, 128 tokens of 64 channels in 8 heads", "slow")
     rows = [{"name": name, "value": 74.5, "unit": "%", "must": 75.0, "aim": 85.0, "ok": False} for name in names]
-    write_bench_page(
-        folder / "b.html", {"bench": "b", "preset": "p", "backend": "model", "version": "1", "rows": rows}
-    )
+    write_bench_page(folder / "b.html", {"bench": "b", "preset": "p", "backend": "model", "version": "1", "rows": rows})
     return folder / "b.html"
 
 
 def sweep_page(folder):
     rows = [
-        {"pes": pes, "dram written bytes": pes * 100_000, "area": pes * 90_000, "cycles": 9 - pes, "front": True, "error": ""}
-        for pes in (1, 2)
-    ]  # fmt: skip
+        {"pes": n, "dram written bytes": n * 100_000, "area": n * 90_000, "cycles": 9 - n, "front": True, "error": ""}
+        for n in (1, 2)
+    ]
     write_picture(folder / "p.html", "t", rows, ["pes"])
     return folder / "p.html"
 
@@ -98,6 +96,7 @@ def notebook_page(folder):
         shown = [image._repr_html_(), device._repr_html_()]
         model(random_samples(image, 1, 0)[0])
         shown.append(model._repr_html_())
+    shown = [f'<div style="overflow-x:auto">{one}</div>' for one in shown]  # as notebooks do
     head = '<!doctype html><html lang="en"><head><title>n</title><meta name="color-scheme" content="light dark"></head>'
     (folder / "n.html").write_text(f"{head}<body>{''.join(shown)}</body></html>")
     return folder / "n.html"
