@@ -11,11 +11,11 @@ from caesura.views import Column, ColumnTable, line, width
 from hw.contract.params import SocParams
 
 _COLUMNS = (
-    Column("run", ""),
-    Column("urgent", "urgent, worst", unit="cycles", number=True),
-    Column("urgent_ratio", "against alone", number=True, text="{:.2f} x".format),
-    Column("long", unit="cycles", number=True),
-    Column("long_ratio", "against alone", number=True, text="{:.3f} x".format),
+    Column("run", "cycles"),
+    Column("urgent", "worst urgent", number=True),
+    Column("urgent_ratio", "of alone", number=True, text="{:.2f} x".format),
+    Column("long", number=True),
+    Column("long_ratio", "of alone", number=True, text="{:.3f} x".format),
     Column("switches", number=True),
 )
 
@@ -49,8 +49,8 @@ def urgent_tables(found: UrgentRun, names: tuple[str, str], params: SocParams, b
     urgent = f"{names[1]} is more urgent: {_arrivals(found.arrivals)}"
     head = line(f"{names[0]} on {params.name} ({backend}), {urgent}", "bold")
     alone = {"run": "alone", "urgent": found.urgent, "urgent_ratio": 1.0, "long": found.long, "long_ratio": 1.0}
-    rows = [alone | {"switches": 0}, _row("without preemption", found, found.waiting)]
-    rows.append(_row("with preemption", found, found.preempting))
+    rows = [alone | {"switches": 0}, _row("not preempted", found, found.waiting)]
+    rows.append(_row("preempted", found, found.preempting))
     drawn = Outcome(params.engines, 1, timeline=list(found.preempting.spans))
     equal = "equal to those of the models alone" if found.equal else "NOT those of the models alone"
     stayed, most = len(found.arrivals) - found.preempting.switches, len(found.arrivals)

@@ -131,3 +131,10 @@ def test_it_says_that_models_take_turns_and_what_mends_it(long):
     claims = "of the 131,072 bytes of LV2 claims long 131,072, digits 131,072"
     assert code == 0 and f"models take turns: {claims}; compile each of the 2 with --lv2-limit 65536, or without" in err
     assert "take turns" not in run(long, "--json")[2]
+
+
+def test_it_fits_80_columns(long, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = run(long, "--at", "15000")
+    assert code == 0, err
+    assert "│ not preempted │" in out and "│ preempted " in out and max(map(len, out.splitlines())) <= 80
