@@ -1,14 +1,14 @@
-"""Means over images at the end of a float model as global pools, before it is quantised: onnxruntime's quantiser makes
-8 bits of a ReduceMean only where an operator that it quantises reads it, and would leave the last one to the CPU."""
+"""Means over images of a float model as global pools, before it is quantised: onnxruntime's quantiser makes 8 bits of a
+ReduceMean only where an operator that it quantises reads it, and leaves one that is only moved to the CPU."""
 
 import onnx
 from onnx import helper, numpy_helper
 
-_MOVES = ("Reshape", "Flatten", "Squeeze", "Identity")  #: what may stand between the mean and the model's output
+_MOVES = ("Reshape", "Flatten", "Squeeze", "Identity", "Transpose")  #: what reads a mean that stands for a pool
 
 
 def plain_pools(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model in which a ReduceMean over all pixels whose result is an output of the model, moved or not, is a
+    """Return a model in which a ReduceMean over all pixels whose result is moved, or an output of the model, is a
     GlobalAveragePool, with a Flatten behind it where it keeps no dimensions. Shapes are known where this is done."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     ranks = {
@@ -19,22 +19,17 @@ def plain_pools(model: onnx.ModelProto) -> onnx.ModelProto:
     constants = {tensor.name: tensor for tensor in made.graph.initializer}
     nodes = list[onnx.NodeProto]()
     for node in made.graph.node:
-        last = node.op_type == "ReduceMean" and _moved_out(node.output[0], made.graph)
-        pool = last and _over_pixels(node, ranks.get(node.input[0], 0), constants)
+        moved = node.op_type == "ReduceMean" and _moved(node.output[0], made.graph)
+        pool = moved and _over_pixels(node, ranks.get(node.input[0], 0), constants)
         nodes += _pooled(node) if pool else [node]
     del made.graph.node[:]
     made.graph.node.extend(nodes)
     return made
 
 
-def _moved_out(name: str, graph: onnx.GraphProto) -> bool:
-    """Return whether all that reads a tensor moves it to an output."""
-    readers = [node for node in graph.node if name in node.input]
-    if not readers:
-        return any(name == value.name for value in graph.output)
-    return all(
-        node.op_type in _MOVES and node.input[0] == name and _moved_out(node.output[0], graph) for node in readers
-    )
+def _moved(name: str, graph: onnx.GraphProto) -> bool:
+    """Return whether all that reads a tensor moves it, or nothing does."""
+    return all(node.op_type in _MOVES for node in graph.node if name in node.input)
 
 
 def _over_pixels(node: onnx.NodeProto, rank: int, constants: dict[str, onnx.TensorProto]) -> bool:

@@ -30,9 +30,10 @@ _OLDEST = 13  #: operator set
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a float model with shapes inferred, batch normalisations folded into the convolutions before them, and
     recurrent nodes as single cells where :func:`compiler.quantise.unrolled_cells.why_rolled` has nothing against it,
-    normalisations of channels without their scales and biases, which follow, a mean over an image at the end as a pool,
-    and Attention and RotaryEmbedding in single operators, see :mod:`compiler.quantise.plain_attention`. Equal nodes of
-    a step model are one, see :mod:`compiler.quantise.joined_nodes`, and rotations have their signs in tables, see
+    normalisations of channels without their scales and biases, which follow, a mean over an image that is moved as a
+    pool, and Attention and RotaryEmbedding in single operators, see
+    :mod:`compiler.quantise.plain_attention`. Equal nodes of a step model are one, see
+    :mod:`compiler.quantise.joined_nodes`, and rotations have their signs in tables, see
     :mod:`compiler.quantise.written_rotation`. An older model is converted to the first operator set whose
     QuantizeLinear has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)

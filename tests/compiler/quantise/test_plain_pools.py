@@ -1,4 +1,4 @@
-"""Means over images at the end: as pools the same numbers, and in 8 bits on the accelerator."""
+"""Means over images that are moved: as pools the same numbers, and in 8 bits on the accelerator."""
 
 import numpy as np
 import onnx
@@ -47,3 +47,19 @@ def test_the_same_numbers_and_no_step_on_the_cpu(axes, keep, version, tmp_path):
 )
 def test_other_means_stay(axes, reader):
     assert "ReduceMean" in {node.op_type for node in plain_pools(ends_in_mean(axes, True, 13, reader)).graph.node}
+
+
+def test_a_mean_that_is_viewed_and_then_read_is_a_pool(tmp_path):
+    """PyTorch's exporter writes a view with strides, which such a mean leaves behind, as a Gather of all elements."""
+    net, rng = FloatNet(), np.random.default_rng(0)
+    x = net.node("ReduceMean", net.conv("in", 3, 8, 3, 2), net.const([2, 3], np.int64), keepdims=1)
+    view = net.node(
+        "Gather", net.node("Reshape", x, net.const([-1], np.int64)), net.const([[0, 1, 2, 3, 4, 5, 6, 7]], np.int64)
+    )
+    output = net.node("Gemm", view, net.random(8, 4))
+    ends = helper.make_tensor_value_info("in", 1, SHAPE), helper.make_tensor_value_info(output, 1, (1, 4))
+    graph = helper.make_graph(net.nodes, "net", ends[:1], ends[1:], net.initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    feeds = [{"in": rng.normal(0, 1, SHAPE).astype(np.float32)} for _ in range(3)]
+    quantise.quantise(quantise.prepared(model), feeds, tmp_path / "q.onnx")
+    assert "host" not in kinds(check_model(onnx.load(tmp_path / "q.onnx")))
