@@ -1,6 +1,7 @@
 """Shows certificates: a line for each promised stream, what breaks the refused ones, and the terms of one stream."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Group
@@ -73,10 +74,18 @@ def told_refusals(found: Certificate) -> Iterator[str]:
 def certificate_text(
     found: Certificate, storms: Mapping[str, WorstStorm] | None = None, why: str | None = None
 ) -> Group:
-    """Return what people read of a certificate; ``why``: the stream whose terms are told, too."""
+    """Return what people read of a certificate, in tables that 80 columns have room for: the verdicts, what responses
+    are made of, and what storms found. ``why``: the stream whose terms are told, too."""
+    whole = certificate_table(found, storms)
+    verdicts = whole.only("stream", "priority", "response", "deadline", "slack", "verdict")
+    parts = replace(whole, title="what responses are made of, cycles")
+    tables = [verdicts, parts.only("stream", "engines", "own", "blocking", "interference")]
+    if storms:
+        worst = replace(whole, title="the worst of storms, cycles")
+        tables.append(worst.only("stream", "response", "worst_found", "bound_over_worst"))
     terms = [terms_table(found, why)] if why is not None else []
     lines = [line(text) for text in (*told_refusals(found), *found.assumptions)]
-    return Group(certificate_table(found, storms).rich(), *terms, *lines)
+    return Group(*(table.rich() for table in tables), *terms, *lines)
 
 
 def terms_table(found: Certificate, name: str) -> Table:

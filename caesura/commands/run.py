@@ -124,6 +124,8 @@ def run(
     # The fast model knows when its units run; on the RTL that has to be watched for.
     recorded = units or (backend == "model" and vcd is None and trace is not None)
     with Progress() as progress, _device(image, backend, vcd, progress, recorded=recorded) as opened:
+        if report.shares and not as_json and not as_csv:
+            progress.note(f"{report.model}: {report.shares.division()}")
         _run_samples(opened, image, data, report, progress, keep_weights=keep_weights)
         if check:
             progress.task("checking layer by layer")

@@ -85,6 +85,11 @@ class Shares:
         share = f", {_percent(self.macs, macs)} of MACs" if macs else ""
         return f"{self.layers} of {self.layers + self.cpu_layers} layers on the accelerator{share}"
 
+    def division(self) -> str:
+        """Return what is where, as a line to be read before a run."""
+        accelerator = f"{_layers(self.layers, self.macs)} on the accelerator"
+        return f"{accelerator}, {_layers(self.cpu_layers, self.cpu_macs) if self.cpu_layers else 'none'} on the CPU"
+
     def to_dict(self) -> dict[str, int]:
         """Return the shares as data for JSON."""
         return vars(self).copy()
@@ -222,6 +227,10 @@ def shares(image: Image) -> Shares:
         macs += work_of(raw).macs
     layers = [image.meta.layers[number] for number in {job.layer for job in image.meta.jobs}]
     return Shares(len(layers), sum(layer.macs for layer in layers), nodes, macs)
+
+
+def _layers(count: int, macs: int) -> str:
+    return f"{count} layer{'s' if count != 1 else ''} with {macs:,} MACs"
 
 
 def _percent(part: int, whole: int) -> str:

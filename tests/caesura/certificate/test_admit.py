@@ -168,3 +168,12 @@ def test_the_example_is_admitted():
     done = CliRunner().invoke(app, ["admit", "examples/scenarios/certified.toml"], terminal_width=200)
     assert done.exit_code == 0, done.output
     assert "certified on tiny: accepted" in done.output
+
+
+@pytest.mark.parametrize("more", [(), ("--storm", "3")], ids=["verdicts", "storms"])
+def test_eighty_columns_have_room_for_all_tables(more, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    told = run(tmp_path, *more)
+    assert told.exit_code == 0 and "…" not in told.output
+    for head in ("verdict", "interference", *(["bound over worst"] if more else [])):
+        assert head in told.output
