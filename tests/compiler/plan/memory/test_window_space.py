@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given, strategies as st
 
-from compiler.plan.memory.window_space import HeldBytes, WindowSpace
+from compiler.plan.memory.window_space import WAYS, HeldBytes, NoRoom, WindowSpace, WindowWay
 
 WORD = 8
 HOME = 64
@@ -31,18 +31,24 @@ def _programs(draw) -> tuple[list[tuple[int, int, int]], list[HeldBytes], int, i
     return jobs, held, shared, draw(st.integers(1, 8))
 
 
-@given(_programs())
-def test_a_window_is_nobody_elses_from_its_load_to_the_end_of_its_job(program):
+@given(_programs(), st.sampled_from(WAYS))
+def test_a_window_is_nobody_elses_from_its_load_to_the_end_of_its_job(program, way):
     jobs, held, shared, slots = program
-    space = WindowSpace([(engine, layer) for engine, layer, _ in jobs], held, shared, HOME, slots)
+    space = WindowSpace([(engine, layer) for engine, layer, _ in jobs], held, shared, HOME, slots, way)
+    end = shared + HOME * (1 + max((engine for engine, *_ in jobs), default=0))
     queues: dict[int, list[int]] = {}
     windows, begins = [], []  # and the jobs that have ended when a load begins
     for number, (engine, layer, size) in enumerate(jobs):
         mine = queues.setdefault(engine, [])
-        start, after = space.claim(engine, size)
+        try:
+            start, after = space.claim(engine, size)
+        except NoRoom:
+            assert not way.apart  # each engine has bytes that are enough for its largest window
+            return
         assert 0 <= after <= len(mine)
         home = shared + engine * HOME
-        assert 0 <= start <= start + size <= shared or home <= start <= start + size <= home + HOME
+        apart = start + size <= shared or home <= start <= start + size <= home + HOME
+        assert 0 <= start <= start + size <= end and (apart or not way.apart)
         windows.append((start, start + size))
         released = mine[-after] if after else None
         # A job that ran waited for all jobs of the layers before.
@@ -108,3 +114,21 @@ def test_a_window_larger_than_what_an_engine_has_alone_is_refused():
     space = WindowSpace([(0, 0)], [], 1024, HOME, 8)
     with pytest.raises(ValueError, match="a window of 65 bytes does not fit the 64 of engine 0"):
         space.claim(0, 65)
+
+
+@pytest.mark.parametrize(
+    ("place", "starts"), [("lowest", [0, 24, 32, 0]), ("next", [0, 24, 32, 56]), ("least room", [0, 24, 32, 0])]
+)
+def test_ways_differ_in_which_of_equal_places_a_window_gets(place, starts):
+    """The first window is free again when the fourth claims, and so is what lies behind the third."""
+    space = WindowSpace([(0, layer) for layer in range(4)], [], 96, HOME, 3, WindowWay(False, place))
+    assert [space.claim(0, size)[0] for size in (24, 8, 24, 16)] == starts
+
+
+def test_engines_that_share_all_of_lv2_may_leave_no_room():
+    space = WindowSpace([(0, 0), (1, 0)], [], 0, HOME, 8, WindowWay(False, "lowest"))
+    assert space.claim(0, WORD) == (0, 0)
+    assert space.claim(1, HOME) == (WORD, 0)
+    space = WindowSpace([(0, 0), (0, 0), (1, 0)], [HeldBytes(HOME - WORD, HOME + WORD, 0, 0, {0})], 0, HOME, 8, WAYS[2])
+    with pytest.raises(NoRoom, match="no room for a window of 64 bytes of engine 1 beside those of its layer"):
+        space.claim(1, HOME)
