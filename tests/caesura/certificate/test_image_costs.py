@@ -1,7 +1,9 @@
 """Every term of a certificate is at least what the machine takes."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import onnx
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import caesura
 from caesura.certificate.image_costs import ImageCosts, Neighbours
 from caesura.certificate.image_stream import image_terms
+from caesura.certificate.switch_costs import SwitchCosts
 from caesura.samples import random_samples
 from caesura.scenario.model_images import ModelImages
 from caesura.views.progress import Progress
@@ -59,6 +62,16 @@ def test_neighbours_make_everything_longer(image):
     alone, beside = (image_terms(image, 1, Neighbours(engines)) for engines in (0, 1))
     assert alone.execution < beside.execution and alone.start < beside.start and alone.refill < beside.refill
     assert all(one.cycles <= other.cycles for one, other in zip(alone.pieces, beside.pieces, strict=True))
+
+
+def test_what_starts_over_is_prologues_of_jobs_in_a_row():
+    """An engine holds jobs that follow each other, the first of the next inference behind the last of this one; of all
+    runs of so many the longest counts, not the longest prologues wherever they are."""
+    image = caesura.compile(DIGITS, replace(TINY, job_slots=2))
+    assert len(image.meta.jobs) == 4 and {job.engine for job in image.meta.jobs} == {0}
+    for prologues, most in (([9, 1, 7, 2], 11), ([1, 9, 2, 7], 11), ([9, 0, 0, 8], 17)):
+        own = SimpleNamespace(prologues=prologues)
+        assert SwitchCosts(image, 1, Neighbours(), own).refill == most
 
 
 def test_what_others_may_overwrite_is_dumped_and_comes_back(image):
