@@ -69,7 +69,8 @@ class SwitchCosts:
     @property
     def refill(self) -> int:
         """Return what prologues that start over take: those of the jobs that an engine holds, one behind the other in
-        its ring, in which the first follows the last. Jobs of a placed model may be on any engine."""
+        its ring, in which the first follows the last, and each of them once, since requests of one loaded model take
+        turns. Jobs of a placed model may be on any engine."""
         prologues, jobs, slots = self._own.prologues, self._image.meta.jobs, self._params.job_slots
         if self._image.meta.parts:
             return sum(sorted(prologues, reverse=True)[: self._engines * slots])

@@ -11,8 +11,10 @@ def plain_pools(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model in which a ReduceMean over all pixels whose result is moved, or an output of the model, is a
     GlobalAveragePool, with a Flatten behind it where it keeps no dimensions. Shapes are known where this is done."""
     graph = onnx.shape_inference.infer_shapes(model).graph
-    ranks = {
-        value.name: len(value.type.tensor_type.shape.dim) for value in (*graph.input, *graph.value_info, *graph.output)
+    ranks = {  # of float tensors: there are means of others, but no pools
+        value.name: len(value.type.tensor_type.shape.dim)
+        for value in (*graph.input, *graph.value_info, *graph.output)
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
     }
     made = onnx.ModelProto()
     made.CopyFrom(model)

@@ -96,10 +96,13 @@ def _in_space(
     usual = _claimed(jobs, held, placement, budget, params, WAYS[0])
     assert usual is not None
     free = scheduled_cycles(jobs, [0] * len(jobs), budget.engines, params)
-    if cycles(usual) <= (1 + _LOST) * free:
-        return usual
-    others = (_claimed(jobs, held, placement, budget, params, way) for way in WAYS[1:])
-    return min([usual, *(found for found in others if found)], key=cycles)
+    best, least = usual, cycles(usual)
+    if least > (1 + _LOST) * free:
+        for way in WAYS[1:]:
+            found = _claimed(jobs, held, placement, budget, params, way)
+            if found and (takes := cycles(found)) < least:
+                best, least = found, takes
+    return best
 
 
 def _claimed(

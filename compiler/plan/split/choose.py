@@ -118,16 +118,13 @@ class _Chain:
                 yield before, on, cycles, (self._cut(segments, pieces),)
 
     def _cut(self, segments: Sequence[RunSegment], pieces: Pieces) -> ImageCut:
-        names, side = (
-            frozenset(op.name for one in segments for op in one.ops),
-            long_side(self._graph, segments[-1].result),
-        )
-        frames, parts, *groups = pieces
-        if groups:
-            return ImageCut(names, CHANNELS, groups[0])
-        if frames > 1:
-            return ImageCut(names, FRAMES, frames, (side, parts) if parts > 1 else None)
-        return ImageCut(names, side, parts)
+        names = frozenset(op.name for one in segments for op in one.ops)
+        side = long_side(self._graph, segments[-1].result)
+        if pieces.channels > 1:
+            return ImageCut(names, CHANNELS, pieces.channels)
+        if pieces.frames > 1:
+            return ImageCut(names, FRAMES, pieces.frames, (side, pieces.side) if pieces.side > 1 else None)
+        return ImageCut(names, side, pieces.side)
 
     def _estimate(self, begin: int, end: int) -> RunEstimate:
         run = [op for segment in self._chain[begin:end] for op in segment.ops]

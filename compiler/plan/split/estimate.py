@@ -21,8 +21,15 @@ from sim.cost import LAYER_TO_FULL_WORK, moved
 _PIECES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  #: numbers of parts that are tried
 
 Sizes = dict[str, int]  #: by tensor bytes of its share in the middle part
-Pieces = tuple[int, ...]  #: into how many parts frames are cut, and each of these along its long side; or channels
 Inside = tuple[bool, bool]  #: whether the tensor that comes in, and the one that goes out, are on chip
+
+
+class Pieces(NamedTuple):
+    """Into how many parts a run is cut: by frames, each of these along its long side, and by channels."""
+
+    frames: int = 1
+    side: int = 1
+    channels: int = 1
 
 
 class OperatorWork(NamedTuple):
@@ -67,11 +74,11 @@ class RunEstimate:
     def fits(self) -> bool:
         """Return whether the run as it is spills nothing, if what it reads and makes is on chip."""
         room = self._room((True, True))
-        return room >= 0 and not self._spilled(self._sizes((1, 1)) or {}, room)
+        return room >= 0 and not self._spilled(self._sizes(Pieces()) or {}, room)
 
     def whole(self, inside: Inside) -> float:
         """Return the cycles of the run as it is."""
-        return self._cycles(self._sizes((1, 1)), inside, (1, 1))
+        return self._cycles(self._sizes(Pieces()), inside, Pieces())
 
     def cut(self, inside: Inside) -> tuple[float, Pieces]:
         """Return the cycles of the run in the fewest parts that spill nothing, and how many parts; infinite if there
@@ -84,13 +91,13 @@ class RunEstimate:
             sizes = self._sizes(pieces)
             if sizes and not self._spilled(sizes, room):
                 return self._cycles(sizes, inside, pieces), pieces
-        return math.inf, (0, 0)
+        return math.inf, Pieces()
 
     def _groups(self) -> Iterator[Pieces]:
         """Yield numbers of groups of channels, fewest first, if the run can be cut into some."""
         if can_be_cut_by_channels(self._graph, self._run):
             units = -(-whole_box(self._graph, self._result)[CHANNELS][1] // UNIT)
-            yield from ((1, 1, number) for number in _PIECES if number <= units)
+            yield from (Pieces(channels=number) for number in _PIECES if number <= units)
 
     def _tried(self) -> Iterator[Pieces]:
         """Yield numbers of parts, fewest first: frames are cut first, and single ones along their long side."""
@@ -99,8 +106,8 @@ class RunEstimate:
         for number in sorted({*_PIECES, frames}):
             if number <= frames and -(-frames // number) < least:
                 least = -(-frames // number)
-                yield number, 1
-        yield from ((frames, number) for number in _PIECES if number <= most)
+                yield Pieces(number)
+        yield from (Pieces(frames, number) for number in _PIECES if number <= most)
 
     def _room(self, inside: Inside) -> int:
         """Return the bytes for inner tensors."""
@@ -118,9 +125,9 @@ class RunEstimate:
     def _measured(self, pieces: Pieces) -> Sizes | None:
         names = {name for op in self._run for name in (*op.inputs, op.output)}
         sizes = {name: self._graph.tensors[name].size for name in names}
-        if len(pieces) > 2:
-            return {name: size if name == self._source else -(-size // pieces[2]) for name, size in sizes.items()}
-        for side, count in zip((FRAMES, self._side), pieces, strict=True):
+        if pieces.channels > 1:
+            return {name: size if name == self._source else -(-size // pieces.channels) for name, size in sizes.items()}
+        for side, count in ((FRAMES, pieces.frames), (self._side, pieces.side)):
             if count > 1:
                 boxes = self._boxes(side, count)
                 if boxes is None:
@@ -144,15 +151,16 @@ class RunEstimate:
             return math.inf
         ends = dict(zip((self._source, self._result), inside, strict=True))
         outside = {name for name, on in ends.items() if not on} | self._leaving
-        away, total, groups = self._spilled(sizes, room) | outside, 0.0, pieces[2] if len(pieces) > 2 else 1
+        away, total = self._spilled(sizes, room) | outside, 0.0
         for op in self._run:
             cycles, weights = self._work[op.name]
             if cycles:
-                passed = weights / groups + sum(sizes[name] for name in {*op.inputs, op.output} & away)
+                passed = weights / pieces.channels + sum(sizes[name] for name in {*op.inputs, op.output} & away)
                 share = sizes[op.output] / self._graph.tensors[op.output].size
                 total += alone_cycles(cycles * share, passed, self._params)
         frames = whole_box(self._graph, self._result)[FRAMES][1]
-        return total * groups * pieces[1] * frames / -(-frames // pieces[0])  # parts with as many frames as the first
+        parts = frames / -(-frames // pieces.frames)  # with as many frames as the first
+        return total * pieces.channels * pieces.side * parts
 
     def _spilled(self, sizes: Mapping[str, int], room: int) -> set[str]:
         """Return the inner tensors that do not fit in ``room`` bytes: of those alive at a time the largest first."""

@@ -25,7 +25,7 @@ from compiler.plan.order.dimensions import (
     SlidingWindow,
 )
 from compiler.plan.plan import ImageCut
-from compiler.plan.split.channels import cut_by_channels
+from compiler.plan.split.channels import channel_parts
 
 _KINDS: dict[type[ir.Operation], str] = {
     ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
@@ -74,19 +74,15 @@ def _suffix(number: int) -> str:
 
 def _cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     run = [op for op in graph.ops if op.name in wanted.operators]
-    if wanted.dimension is CHANNELS:
-        return cut_by_channels(graph, run, wanted.pieces)
-    last = run[-1]
-    split = replace(graph, tensors=dict(graph.tensors))
-    whole, made, parts = whole_box(graph, last.output), list[ir.Operation](), list[str]()
-    computed: dict[str, int] = {}
-    for number, bounds in enumerate(even_pieces(whole[wanted.dimension][1], wanted.pieces)):
-        box = tuple(bounds if one is wanted.dimension else whole[one] for one in Dimension)
-        part = _Part(split, run, number, wanted.dimension)
-        if not part.add(box, computed):
-            return None
-        made += part.ops
-        parts.append(part.ops[-1].output)
+    last, split = run[-1], replace(graph, tensors=dict(graph.tensors))
+    found = (
+        channel_parts(split, run, wanted.pieces)
+        if wanted.dimension is CHANNELS
+        else _image_parts(split, run, wanted.dimension, wanted.pieces)
+    )
+    if found is None:
+        return None
+    made, parts = found
     axis = _axis(graph.tensors[last.output].shape, wanted.dimension)
     joined = ir.Concat(f"{last.name}/joined", parts, last.output, axis=axis)
     place = graph.ops.index(last)
@@ -95,6 +91,23 @@ def _cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     for op in run[:-1]:
         del split.tensors[op.output]
     return split
+
+
+def _image_parts(
+    graph: ir.Graph, run: Sequence[ir.Operation], dimension: Dimension, pieces: int
+) -> tuple[list[ir.Operation], list[str]] | None:
+    """Return ``run`` in ``pieces`` along ``dimension``, whose tensors are added to ``graph``, and what each part of the
+    last operator makes; None if one would see nothing but padding."""
+    whole, made, parts = whole_box(graph, run[-1].output), list[ir.Operation](), list[str]()
+    computed: dict[str, int] = {}
+    for number, bounds in enumerate(even_pieces(whole[dimension][1], pieces)):
+        box = tuple(bounds if one is dimension else whole[one] for one in Dimension)
+        part = _Part(graph, run, number, dimension)
+        if not part.add(box, computed):
+            return None
+        made += part.ops
+        parts.append(part.ops[-1].output)
+    return made, parts
 
 
 def with_cuts(graph: ir.Graph, cuts: Iterable[ImageCut]) -> ir.Graph:
@@ -218,7 +231,7 @@ class _Part:
 
 def _axis(shape: Sequence[int], dimension: Dimension) -> int:
     """Return the axis of a tensor of ``shape`` that is ``dimension`` of its images."""
-    return 0 if dimension is FRAMES else len(shape) - (3 if dimension is HEIGHT else 2)
+    return 0 if dimension is FRAMES else len(shape) - {HEIGHT: 3, WIDTH: 2, CHANNELS: 1}[dimension]
 
 
 def _window(op: ir.Operation) -> SlidingWindow:

@@ -64,6 +64,10 @@ def test_groups_are_whole_units():
 def test_what_mixes_channels_is_not_cut_so():
     graph = expanded(1)
     assert not can_be_cut_by_channels(graph, graph.ops) and not can_be_cut_by_channels(graph, graph.ops[1:])
+    make = GraphBuilder(1)
+    x = make.conv(make.conv(make.input((1, 8, 8, 8)), 96, (1, 1)), 48, groups=48)  # each channel of two
+    make.output(x)
+    assert not can_be_cut_by_channels(make.graph, make.graph.ops)
 
 
 def test_it_is_chosen_where_it_pays():
