@@ -19,15 +19,18 @@ TINY = preset("tiny")
 
 @pytest.fixture
 def failure(monkeypatch, capsys):
-    """Runs a command that must fail on a fake SoC; returns its one message."""
+    """Runs a command that must fail on a fake SoC; returns its one message, after the line of what is where, if the
+    run has begun."""
 
     def run(*arguments):
         monkeypatch.setattr("sys.argv", ["caesura", *map(str, arguments)])
         with pytest.raises(SystemExit) as stop:
             cli.main()
         out, err = capsys.readouterr()
-        assert (stop.value.code, out) == (2, "") and err.startswith("error: ")
-        return " ".join(err.split())
+        assert (stop.value.code, out) == (2, "")
+        begun, said, message = err.partition("error: ")
+        assert said and begun.count("\n") == ("on the accelerator" in begun) and "error: " not in message
+        return " ".join((said + message).split())
 
     monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(ModelBus(params)))
     return run

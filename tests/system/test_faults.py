@@ -179,5 +179,7 @@ def test_the_command_reports_a_fault_in_one_message(digits, tmp_path):
     image.save(tmp_path / "far.cimg")
     code, out, err = caesura_command("run", tmp_path / "far.cimg")
     assert (code, out) == (2, "")
-    assert err.startswith(f"error: engine 0: LIMIT fault in job 0 of 'digits' (layer '{layer}')")
+    begun, message = err.split("\n", 1)
+    assert begun.startswith("digits: 4 layers ")
+    assert message.startswith(f"error: engine 0: LIMIT fault in job 0 of 'digits' (layer '{layer}')")
     assert f"LD2 at PC {pc}, address 0x{FAR:x}" in err and "Traceback" not in err
