@@ -97,6 +97,7 @@ def test_what_fits_makes_its_concatenations():
     assert {op.name for op in graph.ops if isinstance(op, ir.Concat)} <= set(plan.layers)
 
 
+@pytest.mark.slow
 def test_where_tensors_do_not_fit_pieces_move_less():
     narrow = Options(lv2_limit=160 * KIB, engines=1, objective="dram", regions=False)
     made = compile_with_report(workload("cell_darts"), BASE, options=narrow, jobs=1)

@@ -39,7 +39,7 @@ def cells(out: str, row: str) -> list[str]:
     return [cell.strip() for cell in line.strip("│").split("│")][1:]
 
 
-@pytest.mark.parametrize("weights", ["int8", "int4"])
+@pytest.mark.parametrize("weights", ["int8", pytest.param("int4", marks=pytest.mark.slow)])
 def test_interrupted_within_every_token(run_demo, weights):
     code, out = run_demo(*FEW, "--interrupted", "--weights", weights)
     assert code == 0
