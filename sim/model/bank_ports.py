@@ -3,13 +3,10 @@
 import ctypes
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import VEC_CHECK
-from sim.cost.exact.copies import NUMBERED, CopySteps, copy_words
+from sim.cost.exact.copies import CopySteps, copy_words
 from sim.cost.exact.pipelines import VecSteps, words_of_vec
 from sim.model.core import NOBODY, Core, Work
 from sim.model.pipes import ChipPipe
@@ -24,8 +21,9 @@ class BankPorts:
     """Knows which banks each port asks for when, as far as instructions have been timed.
 
     A bank takes the first port from a turn that moves on in every cycle in which some port must wait. An instruction
-    learns as it is timed by how much it is later because of those that were timed before it. These are later, too, but
-    their signals have been told: their unit's next instruction is longer by as much.
+    learns as it is timed by how much it is later because of those that were timed before it. These are later, too: at
+    LV2 their ends are told when they come, so they know; at LV1 they have been told, and their unit's next instruction
+    is longer by as much.
 
     The ports of ST2 are left out; those of LD2 are in ``Lv2Writes``.
     """
@@ -67,12 +65,11 @@ class BankPorts:
 
     def _copy(self, work: CopySteps) -> Any:
         if work.runs == 1:
-            return (Work(*work[:4], 0, 0, work.steps, 1, 0, 0, None, None, None),)
+            return (Work(*work[:4], 0, 0, work.steps, 1, None, None, None),)
         words = copy_words(self._params.lv1_word, work.fields)
         length = min(work.steps, len(words.reads))
         return Work(
-            *work[:4], 0, 0, length, 1, _stay(words.reads), _stay(words.writes),
-            words.reads.ctypes.data, None, words.writes.ctypes.data,
+            *work[:4], 0, 0, length, 1, words.reads.ctypes.data, None, words.writes.ctypes.data,
         ), words  # fmt: skip
 
     def _vec(self, work: VecSteps) -> Any:
@@ -82,12 +79,5 @@ class BankPorts:
         length = min([work.steps, *map(len, known)])
         block = work.setup - VEC_CHECK - 2 if work.setup > VEC_CHECK + 2 else 0  # tables with the parameters
         return Work(
-            block, work.steps, 0, VEC_CHECK, work.setup, work.tail, length, asks.period or 1, 0, 0, a, b, writes
+            block, work.steps, 0, VEC_CHECK, work.setup, work.tail, length, asks.period or 1, a, b, writes
         ), asks
-
-
-def _stay(words: npt.NDArray[np.int32]) -> int:
-    """Return of how many banks, a power of two, most ``words`` lie in that of the word before, at the most."""
-    apart = np.diff(words[words >= 0]) % NUMBERED
-    banks = np.sort(np.where(apart == 0, NUMBERED, apart & -apart))
-    return int(banks[(len(banks) - 1) // 2]) if len(banks) else 0

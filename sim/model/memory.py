@@ -157,8 +157,8 @@ class Lv2Writes:
     """Knows who writes which bank when. Stores are known ahead of time, loads burst by burst as their words come.
 
     A bank takes the first port from a turn that moves on in every cycle in which some port must wait. A load that waits
-    holds up the data behind it; a store goes on later, though it has been told when it ends. Stores that meet each
-    other where no load comes are not followed, nor are loads of two engines.
+    holds up the data behind it; a store goes on, and ends, later. Stores that meet each other where no load comes are
+    followed in ``BankPorts``; loads of two engines are not.
     """
 
     def __init__(self, params: SocParams, core: Core) -> None:

@@ -16,7 +16,7 @@ from sim.cost.exact.program import ProgramTable
 from sim.functional.state import Segments
 from sim.model.core import Core
 
-_VALID, _BEGIN, _FROM, _INTO, _WORK = range(5)  #: the layout of ``asked_t``
+_VALID, _BEGIN, _FROM, _INTO, _WORK, _NUMBER = range(6)  #: the layout of ``asked_t``
 #: Where an instruction says at which word of LV1 it begins, and of LV2, by unit.
 _NEAR = {Unit.LD1: _INTO, Unit.LD0: _FROM, Unit.ST1: _FROM, Unit.VEC: _INTO}
 _FAR = {Unit.LD1: _FROM, Unit.ST1: _INTO}
@@ -29,8 +29,8 @@ class ChipPipe:
     are the bytes of a word of LV2."""
 
     __slots__ = (
-        "_asked", "_at", "_begin", "_clear", "_described", "_ended", "_far", "_lost", "_near", "_parameters", "_pipe",
-        "_program", "_run", "_segments", "_word",
+        "_asked", "_at", "_begin", "_clear", "_described", "_far", "_near", "_parameters", "_pipe",
+        "_program", "_put_back", "_run", "_segments", "_word",
     )  # fmt: skip
 
     def __init__(
@@ -39,10 +39,9 @@ class ChipPipe:
     ) -> None:  # fmt: skip
         self._described, self._word = described, word
         self._near, self._far, self._parameters = _NEAR[unit], _FAR.get(unit), unit is Unit.VEC
-        self._asked = array("q", [0] * 5)
+        self._asked = array("q", [0] * 6)
         self._at = self._asked.buffer_info()[0]
-        self._run, self._lost = core.call.pipe_run, core.call.pipe_lost
-        self._ended = core.call.pipe_ended
+        self._run, self._put_back = core.call.pipe_run, core.call.pipe_put_back
         self._begin, self._clear = core.call.pipe_begin, core.call.pipe_clear
         self._pipe = core.call.pipe(core.address, unit is Unit.VEC, *places[0], *places[1])
 
@@ -50,15 +49,15 @@ class ChipPipe:
         """Go to the state after a reset."""
         self._clear(self._pipe)
 
-    def lost(self) -> int:
-        """Return how many cycles the ports at LV2 have lost since they were asked last; what follows is later by as
-        much."""
-        lost: int = self._lost(self._pipe)
-        return lost
+    @property
+    def number(self) -> int:
+        """Return the number of the instruction that was taken last."""
+        return self._asked[_NUMBER]
 
-    def ended(self) -> None:
-        """Take note that the end of an instruction was told that was not known."""
-        self._ended(self._pipe)
+    def put_back(self, number: int) -> int:
+        """Return by how many cycles others at LV2 have put back instruction ``number`` since it was timed."""
+        late: int = self._put_back(self._pipe, number)
+        return late
 
     def begin(self, program: ProgramTable, segments: Segments) -> None:
         """Begin a body, whose instructions are those of ``program``."""
@@ -67,7 +66,7 @@ class ChipPipe:
 
     def run(self, valid: int, work: Any, pc: int) -> tuple[int, int]:
         """Take the instruction at ``pc`` and return when it is accepted and when it signals: less than 0, if others may
-        yet hold it up at LV2 for long."""
+        yet hold it up at LV2."""
         asked, program = self._asked, self._program
         asked[_VALID] = valid
         asked[self._near] = program.near[pc]

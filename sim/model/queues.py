@@ -163,9 +163,9 @@ class QueueModel:
 
 
 class CopyQueueModel(QueueModel):
-    """Models the queue of LD1 or ST1: of what may still lose cycles to others, ends are told when they come."""
+    """Models the queue of LD1 or ST1: what may still lose cycles to others at LV2 is told to end when it does."""
 
-    __slots__ = ("_agenda", "_generation", "_late", "_lost", "_progress", "pipe")
+    __slots__ = ("_agenda", "_generation", "_late", "_progress", "pipe")
 
     def __init__(
         self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, pipe: ChipPipe, agenda: Agenda,
@@ -179,7 +179,6 @@ class CopyQueueModel(QueueModel):
         super().clear()
         self._generation += 1
         self._late = 0  # instructions whose end was not told
-        self._lost = 0  # cycles, in this body
 
     @property
     def idle(self) -> bool:
@@ -191,20 +190,18 @@ class CopyQueueModel(QueueModel):
 
     def put_off(self, place: int, end: int) -> None:
         self._late += 1
-        self._agenda.at(end, self._ended, (place, end - self._lost, self._generation))
+        self._agenda.at(end, self._ended, (place, end, self.pipe.number, self._generation))
 
-    def _ended(self, time: int, subject: tuple[int, int, int]) -> None:
-        place, end, generation = subject
+    def _ended(self, time: int, subject: tuple[int, int, int, int]) -> None:
+        place, end, number, generation = subject
         if generation != self._generation:
             return
-        self._lost += self.pipe.lost()
-        end += self._lost
+        end += self.pipe.put_back(number)
         if end > time:
             self.done[place] = end
             self._agenda.at(end, self._ended, subject)
             return
         self._late -= 1
-        self.pipe.ended()
         work: list[QueueModel] = [self]
         for number in self.program.signals[self.pcs[place]]:
             waiter = self.semaphores.signal(number, time + 1)

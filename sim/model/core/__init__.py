@@ -26,7 +26,7 @@ Params = structure(
     "store_buffered full ahead",
 )
 Given = structure("Given", "number side base into lead trail runs steps count part", "bursts")
-Work = structure("Work", "runs steps late ahead setup tail length period reads_stay writes_stay", "reads others writes")
+Work = structure("Work", "runs steps late ahead setup tail length period", "reads others writes")
 Client = structure("Client", "kind port moved number", "unit")
 
 _I64, _POINTER = ctypes.c_int64, ctypes.c_void_p
@@ -60,8 +60,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "pipe": ([_I64] * 5, _POINTER),
     "pipe_begin": ([], None),
     "pipe_clear": ([], None),
-    "pipe_ended": ([], None),
-    "pipe_lost": ([], _I64),
+    "pipe_put_back": ([_I64], _I64),
     "pipe_run": ([_POINTER], _I64),
     "load_unit": ([_I64] * 2, _POINTER),
     "load_offer": ([_I64, ctypes.POINTER(Given)], _I64),

@@ -44,6 +44,22 @@ static i64 not_over(port_t *port, i64 number, i64 time) {
     return number;
 }
 
+/* The port loses cycle ``time``. */
+void lose(port_t *port, i64 time) {
+    i64 number = not_over(port, later(0, port->newest - STREAMS), time);
+    if (number < port->newest && stream_of(port, number)->start <= time)
+        stream_of(port, number)->start++, port->until++;
+}
+
+/* By how many cycles a stream of the port is later than it was timed. */
+static i64 put_back(port_t *port, i64 number) {
+    i64 oldest = later(0, port->newest - STREAMS);
+    for (i64 place = oldest + 1; place <= number; place++)
+        stream_of(port, place)->start = later(stream_of(port, place)->start, end_of(stream_of(port, place - 1)));
+    const stream_t *stream = stream_of(port, later(number, oldest));
+    return stream->start - stream->timed;
+}
+
 /* By how many cycles ``mine`` is later than without the others, whose ports owe what they lost. */
 static i64 met(arena_t *arena, i64 port, stream_t *mine) {
     i64 at[MOST_PORTS], wanted[MOST_PORTS], second[MOST_PORTS], time = mine->start, slot = 0;
@@ -102,6 +118,7 @@ static i64 met(arena_t *arena, i64 port, stream_t *mine) {
                     if (!makes_up(stream, time - stream->start + 1)) {
                         stream->start++;
                         arena->ports[other].owed++;
+                        arena->ports[other].until++;
                     }
                 }
             }
@@ -115,13 +132,21 @@ static i64 met(arena_t *arena, i64 port, stream_t *mine) {
     return time - slot - mine->start;
 }
 
+static int is_lv2(const place_t *place) { return place->arena == LV2_WRITES || place->arena == LV2_READS; }
+
+/* The port of LV2, if others meet there. */
+static port_t *at_lv2(pipe_t *pipe) {
+    const place_t *place = pipe->out.arena == LV2_WRITES ? &pipe->out : &pipe->in;
+    return is_lv2(place) ? &pipe->core->arenas[place->arena].ports[place->port] : 0;
+}
+
 /* A port asks for what a stream says; returns by how many cycles it is later than alone, what the port lost included. */
 static i64 ask(core_t *core, const place_t *place, stream_t stream) {
     if (place->arena == NOBODY)
         return 0;
     arena_t *arena = &core->arenas[place->arena];
     port_t *port = &arena->ports[place->port];
-    i64 late = port->owed;
+    i64 late = is_lv2(place) ? 0 : port->owed;
     port->owed = 0;
     stream.start += late;
     for (i64 other = 0; other < arena->count; other++)
@@ -132,16 +157,20 @@ static i64 ask(core_t *core, const place_t *place, stream_t stream) {
             break;
         }
     port->until = later(port->until, end_of(&stream));
+    stream.timed = stream.start;
     *stream_of(port, port->newest++) = stream;
     return late;
 }
 
 /* LD1, LD0 or ST1 takes a copy: planner, source and realigner. ``end`` is the first cycle in which the realigner is
  * free. */
-static i64 copied(pipe_t *pipe, const asked_t *asked, i64 begin) {
+static i64 copied(pipe_t *pipe, asked_t *asked) {
     const params_t *p = &pipe->core->params;
     const work_t *work = asked->work;
-    i64 end = later(begin + p->planned + p->filled, pipe->end) + work->steps;
+    port_t *port = at_lv2(pipe);
+    i64 put = port && port->newest ? put_back(port, port->newest - 1) : 0;
+    i64 begin = asked->begin = later(asked->valid, pipe->ready + (pipe->follows ? put : 0));
+    i64 end = later(begin + p->planned + p->filled, pipe->end + put) + work->steps;
     if (work->late)
         end = later(end, begin + p->planned + p->fetched + work->late);
     i64 step = end - work->steps, late;
@@ -150,15 +179,17 @@ static i64 copied(pipe_t *pipe, const asked_t *asked, i64 begin) {
     late += ask(pipe->core, &pipe->out, (stream_t){step, work->length, asked->into, 1, 0, work->writes, 0});
     pipe->end = end += late;
     pipe->ready = begin + p->planned - 1 + work->runs;
-    if (work->runs > 2)
+    pipe->follows = work->runs > 2;
+    if (pipe->follows)
         pipe->ready = later(pipe->ready, end - work->ahead + 1);
+    asked->number = port ? port->newest - 1 : 0;
     return end + p->landed - 1;
 }
 
 /* VEC takes an instruction: one at a time. */
-static i64 computed(pipe_t *pipe, const asked_t *asked, i64 begin) {
+static i64 computed(pipe_t *pipe, asked_t *asked) {
     const work_t *work = asked->work;
-    i64 late = 0;
+    i64 begin = asked->begin = later(asked->valid, pipe->ready), late = 0;
     if (work->runs)
         late = ask(pipe->core, &pipe->in, (stream_t){begin + work->ahead, work->runs, asked->from, 1, 0, 0, 0});
     begin += late;
@@ -197,41 +228,18 @@ EXPORT void caesura_pipe_begin(pipe_t *pipe) {
             arena->ports[places[side].port].owed = 0;
             arena->turn = 0;
         }
-    pipe->pending = 0;
 }
 
-EXPORT void caesura_pipe_clear(pipe_t *pipe) { pipe->ready = pipe->end = pipe->pending = 0; }
+EXPORT void caesura_pipe_clear(pipe_t *pipe) { pipe->ready = pipe->end = pipe->follows = 0; }
 
-/* The end of an instruction that was not known has come. */
-EXPORT void caesura_pipe_ended(pipe_t *pipe) { pipe->pending--; }
+/* By how many cycles LD1 or ST1 ends instruction ``number`` later than it was timed. */
+EXPORT i64 caesura_pipe_put_back(pipe_t *pipe, i64 number) { return put_back(at_lv2(pipe), number); }
 
-static port_t *at_lv2(pipe_t *pipe) {
-    const place_t *place = pipe->out.arena == LV2_WRITES ? &pipe->out : &pipe->in;
-    return &pipe->core->arenas[place->arena].ports[place->port];
-}
-
-/* How many cycles LD1 or ST1 has lost at LV2 since it was asked last. */
-EXPORT i64 caesura_pipe_lost(pipe_t *pipe) {
-    port_t *port = at_lv2(pipe);
-    i64 lost = port->owed;
-    port->owed = 0;
-    pipe->end += lost;
-    pipe->ready += lost;
-    return lost;
-}
-
-/* Take a command; says when it begins, and returns when it signals: less than 0 if it stays at banks of LV2, where
- * others may yet hold it up, or is behind such a one. */
+/* Take a command; says when it begins, and returns when it signals: less than 0 if it goes to or from LV2, where others
+ * may yet hold it up. */
 EXPORT i64 caesura_pipe_run(pipe_t *pipe, asked_t *asked) {
-    i64 begin = asked->begin = later(asked->valid, pipe->ready);
     if (pipe->vec)
-        return computed(pipe, asked, begin);
-    i64 end = copied(pipe, asked, begin);
-    i64 stays = pipe->out.arena == LV2_WRITES ? asked->work->writes_stay
-              : pipe->in.arena == LV2_READS   ? asked->work->reads_stay
-                                              : 0;
-    if (stays < pipe->core->params.lv2_banks && !pipe->pending) /* signals keep their order */
-        return end;
-    pipe->pending++;
-    return -end;
+        return computed(pipe, asked);
+    i64 end = copied(pipe, asked);
+    return at_lv2(pipe) ? -end : end;
 }

@@ -93,16 +93,17 @@ struct core;
 
 /* A unit's accesses to banks, one to a cycle: slot k asks for word ``first`` + ``words[k]`` (below 0: none), or, without
  * ``words``, for the next word in every ``period``-th slot; ``others`` are asked for with them. A stream that is ``ahead``
- * of its use makes up for a lost cycle in a slot without a word. */
+ * of its use makes up for a lost cycle in a slot without a word. It was ``timed`` to start when its instruction was taken. */
 typedef struct {
     i64 start, length, first, period, ahead;
     const int32_t *words, *others;
+    i64 timed;
 } stream_t;
 
 enum { STREAMS = 16 };          /* that are known of a port */
 enum { LV2_WRITES, LV2_READS }; /* the first arenas: two ports for each engine, as in LV2 */
 
-/* ``owed``: cycles that the port has lost and that its unit has not been told of. */
+/* ``owed``: cycles that a port of LV1 has lost and that its unit has not been told of. */
 typedef struct {
     stream_t streams[STREAMS];
     i64 newest, owed, until;
@@ -117,25 +118,25 @@ typedef struct {
     i64 arena, port;
 } place_t;
 
-/* LD1, LD0, ST1 or VEC, which reads by one port and writes by another; arena NOBODY: none that is followed. ``pending``:
- * instructions whose ends may move. */
+/* LD1, LD0, ST1 or VEC, which reads by one port and writes by another; arena NOBODY: none that is followed. ``follows``:
+ * it is ready for the next as it ends. */
 typedef struct {
     struct core *core;
     place_t in, out;
-    i64 vec, ready, end, pending;
+    i64 vec, ready, end, follows;
 } pipe_t;
 
 /* What Python says of an instruction, and of one that it gives: the layouts are those of bank_ports.py and pipes.py.
- * Most of what it reads, or writes, stays at the bank of the slot before if there are at most ``reads_stay`` banks.
  * A VEC reads ``runs`` words of parameters from ``ahead`` cycles after it was accepted on. */
 typedef struct {
-    i64 runs, steps, late, ahead, setup, tail, length, period, reads_stay, writes_stay;
+    i64 runs, steps, late, ahead, setup, tail, length, period;
     const int32_t *reads, *others, *writes;
 } work_t;
 
 typedef struct {
     i64 valid, begin, from, into;
     const work_t *work;
+    i64 number;
 } asked_t;
 
 /* A command of LD2 or ST2: see transfer.py. ``bursts``: four numbers of each of ``part``, over and over up to ``count``. */
@@ -204,6 +205,7 @@ static inline i64 later(i64 a, i64 b) { return a > b ? a : b; }
 static inline i64 sooner(i64 a, i64 b) { return a < b ? a : b; }
 
 void at(core_t *core, i64 time, i64 kind, void *who, i64 a, i64 b);
+void lose(port_t *port, i64 time);
 void early(core_t *core, i64 time, i64 kind, void *who, i64 a, i64 b);
 void late(core_t *core, i64 time, i64 kind, void *who, i64 a, i64 b);
 int first(const core_t *core, i64 time);

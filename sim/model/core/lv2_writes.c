@@ -87,7 +87,7 @@ static int refused(core_t *core, i64 time, i64 load, i64 bank, uint64_t writing)
                     loses = 1;
                 else {
                     oldest(core, port / 2)->start++;
-                    core->arenas[LV2_WRITES].ports[port].owed++;
+                    lose(&core->arenas[LV2_WRITES].ports[port], time);
                 }
                 break;
             }

@@ -8,7 +8,7 @@ from hw.contract.params import preset
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
 from sim.rtl.recording import RecordingBus
-from tests.hw.soc_bench import END, SocBench
+from tests.hw.soc_bench import END, SocBench, copy
 from tests.sim.model.bench import by_unit
 
 TINY = preset("tiny")
@@ -25,8 +25,8 @@ def copied(op, **fields):
     return Insn(op, {name: value for name, value in (values | segments).items() if value})
 
 
-def ends(bus, params, bodies):
-    """Cycles from the first acceptance of each unit to its last signal; ``bodies``: of each engine."""
+def each(bus, params, bodies):
+    """Acceptance and signal of the instructions of each unit, in order; ``bodies``: of each engine."""
     with bus:
         bench = SocBench(params, bus=bus)
         for engine, body in enumerate(bodies):
@@ -36,14 +36,21 @@ def ends(bus, params, bodies):
             bench.ring(engine)
         for engine in range(len(bodies)):
             bench.wait(1, engine, limit=100_000)
-        return {place: runs[-1][1] - runs[0][0] for place, runs in by_unit(bus.runs).items()}
+        return by_unit(bus.runs)
+
+
+def each_of_both(params, bodies):
+    rtl = each(RecordingBus(open_bus(params, costs=HostCosts.free())), params, bodies)
+    model = ModelBus(params, costs=HostCosts.free(), data=False)
+    model.record()
+    return rtl, each(model, params, bodies)
 
 
 def both(params, bodies):
-    rtl = ends(RecordingBus(open_bus(params, costs=HostCosts.free())), params, bodies)
-    model = ModelBus(params, costs=HostCosts.free(), data=False)
-    model.record()
-    return rtl, ends(model, params, bodies)
+    """Cycles from the first acceptance of each unit to its last signal."""
+    return [
+        {place: runs[-1][1] - runs[0][0] for place, runs in found.items()} for found in each_of_both(params, bodies)
+    ]
 
 
 def same_bank(op):
@@ -88,3 +95,26 @@ def test_a_copy_behind_one_that_stays_at_a_bank_does_not_signal_before_it():
     rtl, model = both(TWO, [[*loads, *[copied(Op.LD0, wait=1, **short)] * 2]])
     assert rtl[0, Unit.LD0] > RUNS
     assert model[0, Unit.LD0] == pytest.approx(rtl[0, Unit.LD0], abs=4)
+
+
+def test_what_a_copy_loses_to_another_engine_is_its_own():
+    """The copies behind the first meet each other, too: what they lose is no part of its time."""
+    words = {"n0": RUNS // 4, "hi0": RUNS // 4}
+    loads = [copied(Op.LD1, **words), copied(Op.LD1, src_s0=TINY.lv1_word, **words), *[copied(Op.LD1, **words)] * 2]
+    alone = copied(Op.LD1, src_s0=TINY.lv1_word)  # until the other engine begins
+    rtl, model = each_of_both(TWO, [[alone, *loads], loads])
+    begin = [min(runs[0][0] for runs in found.values()) for found in (rtl, model)]
+    for place, runs in rtl.items():
+        real, told = [done - begin[0] for _, done in runs], [done - begin[1] for _, done in model[place]]
+        assert told == pytest.approx(real, abs=16), (place, real, told)
+
+
+def test_a_store_to_lv2_is_put_back_by_loads_and_says_so():
+    """LD2 has a word of LV2 in two cycles, so that ST1 overtakes it at each bank again and again."""
+    wide = TINY.replace(name="words of two beats", pes=4)
+    load = copy(Op.LD2, len=0x1000)
+    stores = [copied(Op.ST1, len=0x800, hi=0x800, n0=1, hi0=1)] * 4
+    alone, _ = both(wide, [stores])
+    rtl, model = both(wide, [[load, *stores]])
+    assert rtl[0, Unit.ST1] > alone[0, Unit.ST1] + 40
+    assert model[0, Unit.ST1] == pytest.approx(rtl[0, Unit.ST1], abs=8), (alone, rtl, model)
