@@ -6,7 +6,9 @@ would steer a terminal are shown escaped. Data for programs, JSON and CSV, takes
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
+from textwrap import wrap
 from typing import Any
 
 import typer
@@ -49,22 +51,42 @@ class _Name:
 
 class ReportTable(Table):
     """Is a table of which numbers are never shortened: where there is little room, names are, the first column's too.
-    Where even that does not do, the table is wider than the room; see :func:`tell`."""
+    Where even that does not do, headings take several lines; and then it becomes several tables, one below the other,
+    each with the first column and as many of the others as there is room for, at least one."""
 
     def __init__(self, *headers: Any, **more: Any) -> None:
         super().__init__(*headers, **more)
-        self._least: list[int] = []
+        self._more = more
+        self._made: list[tuple[tuple[Any, ...], dict[str, Any]]] = []  #: columns, as they were added
+        self._given: list[tuple[tuple[Any, ...], dict[str, Any]] | None] = []  #: rows; None: a line between them
+        self._least: list[int] = []  #: cells that the columns need
+        self._folded: list[int] = []  #: the same where headings take several lines
         self._names: dict[int, list[str]] = {}  #: of each column that has some
+
+    def add_column(self, *header: Any, **more: Any) -> None:
+        """Add a column as ``rich`` does."""
+        self._made.append((header, more))
+        super().add_column(*header, **more)
+
+    def add_section(self) -> None:
+        """Add a line as ``rich`` does."""
+        self._given.append(None)
+        super().add_section()
 
     def add_row(self, *cells: Any, **more: Any) -> None:
         """Add a row as ``rich`` does."""
+        self._given.append((cells, more))
         shown = [self._cell(at, cell) for at, cell in enumerate(cells)]
         super().add_row(*shown, **more)
         for at, (column, cell) in enumerate(zip(self.columns, shown, strict=False)):
             size = cell_len(str(cell))
-            most = max(size, cell_len(str(column.header))) if column.no_wrap else min(size, _WORDS if at else _NAME)
-            self._least += [0] * (at + 1 - len(self._least))
-            self._least[at] = max(self._least[at], most)
+            least = folded = min(size, _WORDS if at else _NAME)
+            if column.no_wrap:
+                least = max(size, cell_len(str(column.header)))
+                folded = max(size, *map(cell_len, str(column.header).split()), 1)
+            for sizes, found in ((self._least, least), (self._folded, folded)):
+                sizes += [0] * (at + 1 - len(sizes))
+                sizes[at] = max(sizes[at], found)
 
     def _cell(self, at: int, cell: Any) -> Any:
         if isinstance(cell, str):
@@ -73,9 +95,41 @@ class ReportTable(Table):
             return _Name(cell, self._names.setdefault(at, []))
         return cell
 
+    def _parts(self, room: int) -> list[list[int]]:
+        """Return which columns stand side by side in ``room`` cells if headings take several lines."""
+        parts, first = [[0]], self._folded[0] + 4
+        used = first
+        for at, least in enumerate(self._folded[1:], 1):
+            if used + least + 3 > room and len(parts[-1]) > 1:
+                parts.append([0])
+                used = first
+            parts[-1].append(at)
+            used += least + 3
+        return parts
+
+    def _part(self, columns: Sequence[int], *, first: bool) -> "ReportTable":
+        part = ReportTable(**(self._more if first else self._more | {"title": None}))
+        for at in columns:
+            header, more = self._made[at]
+            if self.columns[at].no_wrap:
+                header = (Text("\n".join(wrap(str(header[0]), self._folded[at], break_long_words=False))),)
+            part.add_column(*header, **more)
+        for row in self._given:
+            if row is None:
+                part.add_section()
+            else:
+                part.add_row(*(row[0][at] for at in columns), **row[1])
+        part._least = part._folded
+        return part
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         needed = sum(self._least) + 3 * len(self.columns) + 1
-        return super().__rich_console__(console, options.update(max_width=max(needed, options.max_width)))
+        parts = self._parts(options.max_width) if needed > options.max_width else []
+        if len(parts) > 1 or (parts and self._folded != self._least):
+            for number, columns in enumerate(parts):
+                yield from self._part(columns, first=number == 0).__rich_console__(console, options)
+        else:
+            yield from super().__rich_console__(console, options.update(max_width=max(needed, options.max_width)))
 
 
 def tell(report: RenderableType) -> None:

@@ -1,6 +1,7 @@
 """Tables for terminals: numbers stay whole where there is little room."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -36,14 +37,29 @@ def test_parameters_in_sixty_columns():
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_many_numbers_make_a_wide_table_and_names_stay(width):
+def test_many_numbers_make_several_tables_with_names(width):
     heads = ("policy", *(f">{name}" for name in "abcdefghij"))
     numbers = [f"{10**index:,}" for index in range(10)]
-    rows = table_of("", heads, [("least_memory", *numbers)]).rich()
-    console = Console(file=io.StringIO(), width=width)
-    console.print(rows, crop=False)
-    printed = console.file.getvalue()
-    assert all(f" {number} " in printed for number in numbers) and "le…mory" in printed
+    table = table_of("all of them", heads, [("least_memory", *numbers)])
+    totals = [{column.key: "all" if at == 0 else "7" for at, column in enumerate(table.columns)}]
+    printed = _lines(replace(table, totals=totals).rich(), width)
+    lines = printed.splitlines()
+    assert max(map(len, lines)) <= width and lines[0].strip() == "all of them" and printed.count("all of them") == 1
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    names, ends = rows[0::2], rows[1::2]
+    assert len(names) > 1 and all(row[0].startswith("le") and row[0].endswith("mory") for row in names)
+    assert [cell for row in names for cell in row[1:]] == numbers
+    assert [row[0] for row in ends] == ["all"] * len(names) and sum(row.count("7") for row in ends) == 10
+    assert printed.count("├") == len(names), "the line above totals"
+
+
+def test_headings_take_several_lines_before_columns_leave():
+    heads = ("layer", ">estimated load", ">estimated compute", ">measured load", ">measured compute")
+    table = table_of("", heads, [("conv1", "64", "520", "0", "675")])
+    assert len(_lines(table.rich(), 90).splitlines()) == 5
+    folded = _lines(table.rich(), 64).splitlines()
+    assert len(folded) == 6 and max(map(len, folded)) <= 64 and "estimated ┃ estimated" in folded[1]
+    assert _lines(table.rich(), 20).count("conv1") == 4, "a column at least"
 
 
 def test_a_pipe_has_room(capsys, monkeypatch):
