@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from caesura import api
-from caesura.commands.options import Json
+from caesura.commands.options import Json, Page
 from caesura.compilation import Compilation, compile_file, lv2_limit, takes_compilation
 from caesura.model_cycles import ModelTraffic, model_traffic
-from caesura.views import Column, ColumnTable, Progress, json_text, say, tell, write
+from caesura.views import Column, ColumnTable, Progress, json_text, say, tell, write, write_memory_page
 from compiler import CompileError, MemoryStudy, import_model, memory_study
 from hw.contract.params import SocParams
 
@@ -45,6 +45,7 @@ def memory(
     sizes: Annotated[
         str | None, typer.Option("--sizes", help="bytes of LV2 of the curve, such as 128KiB,256KiB (default: parts)")
     ] = None,
+    page: Page = None,
     as_json: Json = False,
 ) -> None:
     """Tell how much LV2 a model needs, by the order of its layers, and what less of it costs."""
@@ -60,17 +61,26 @@ def memory(
             sequences=compilation.sequences,
         )  # fmt: skip
         study = memory_study(graph, params, replace(compilation.options, engines=engines))
-    points = [(size, _traffic(model, compilation, size)) for size in measured]
+        points = []
+        for size in measured:
+            progress.task(f"compiling {model.name} for {size:,} bytes of LV2")
+            points.append((size, _traffic(model, compilation, size)))
+    most = max((traffic.moved for _, traffic in points if traffic), default=0)
+    rows = [_row(size, traffic, most) for size, traffic in points]
+    drawn = ColumnTable("DRAM bytes and cycles of an inference by LV2", _CURVE, rows) if points else None
+    orders = ColumnTable(f"LV2 for {graph.name} on {params.name}", _ORDERS, [asdict(one) for one in study.orders])
+    notes = [_proof(study), _alive(study)]
+    if page:
+        known = [(size, traffic.moved, traffic.cycles) for size, traffic in points if traffic]
+        write_memory_page(page, orders, notes, drawn.without("bar") if drawn else None, known)
     if as_json:
         write(json_text(_fields(graph.name, study, points)))
         return
-    tell(ColumnTable(f"LV2 for {graph.name} on {params.name}", _ORDERS, [asdict(one) for one in study.orders]).rich())
-    say(_proof(study))
-    say(_alive(study))
-    if points:
-        most = max((traffic.moved for _, traffic in points if traffic), default=0)
-        rows = [_row(size, traffic, most) for size, traffic in points]
-        tell(ColumnTable("DRAM bytes and cycles of an inference by LV2", _CURVE, rows).rich())
+    tell(orders.rich())
+    for note in notes:
+        say(note)
+    if drawn:
+        tell(drawn.rich())
 
 
 def _check(model: Path, compilation: Compilation) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from caesura.commands.diff import show_diff
-from caesura.commands.options import Csv, Json, Set, check_form
+from caesura.commands.options import Csv, Json, Page, Set, check_form
 from caesura.views import Progress
 from caesura.whatif import by_parameters, by_sources
 
@@ -22,6 +22,7 @@ def whatif(
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="show layers whose cycles are equal, too")] = False,
+    page: Page = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -36,4 +37,4 @@ def whatif(
             found = by_sources(model, context.args, changes or (), against or "HEAD")
         else:
             found = by_parameters(model, context.args, changes or ())
-    show_diff(found, every=every, as_json=as_json, as_csv=as_csv)
+    show_diff(found, every=every, page=page, as_json=as_json, as_csv=as_csv)

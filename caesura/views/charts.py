@@ -1,4 +1,5 @@
-"""Plots what pages show: where layers lost their cycles, memory over time, timelines, latencies, figures of benches."""
+"""Plots what pages show: where layers lost their cycles, memory over time, timelines, latencies, figures of benches,
+differences, and what less LV2 costs."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from bokeh.models import (
     CustomJSTickFormatter,
     DataRange1d,
     FactorRange,
+    FixedTicker,
     HoverTool,
     NoOverlap,
     NumeralTickFormatter,
@@ -36,6 +38,7 @@ _NAME = 44  #: characters of a layer's name, at most
 _LEGEND_COLUMNS = 3  #: of a legend below or above a plot: as many as 400 pixels have room for
 _LEGEND = 12  #: kinds that a legend names
 _COLOURS = Category20[20]
+_BAD, _GOOD = "#e34a33", "#41ab5d"
 
 
 def layer_cycles(profile: Profile) -> figure:
@@ -221,7 +224,7 @@ def bench_figures(rows: Sequence[Mapping[str, Any]], unit: str) -> figure:
             "value": [row["value"] for row in known],
             "must": [row["must"] for row in known],
             "aim": [row["aim"] for row in known],
-            "colour": ["#41ab5d" if row["ok"] else "#e34a33" for row in known],
+            "colour": [_GOOD if row["ok"] else _BAD for row in known],
         }
     )
     plot = figure(
@@ -257,4 +260,43 @@ def latencies(frames: Sequence[Frame], unit: str) -> figure:
     plot.xaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
     plot.xaxis.major_label_policy = NoOverlap()
     plot.legend.location = "bottom_right"
+    return plot
+
+
+def differences(changes: Sequence[tuple[str, float]], unit: str) -> figure:
+    """Return a bar for each name, to the right in red for what is more than before, to the left in green for less."""
+    names = distinct_names([visible(name) for name, _ in changes], _NAME)
+    source = ColumnDataSource(
+        {
+            "name": [names[visible(name)] for name, _ in changes],
+            "whole": [visible(name) for name, _ in changes],
+            "value": [value for _, value in changes],
+            "colour": [_BAD if value > 0 else _GOOD for _, value in changes],
+        }
+    )
+    plot = figure(
+        y_range=FactorRange(factors=[*dict.fromkeys(source.data["name"])][::-1]),
+        height=90 + _LINE * max(1, len(changes)), sizing_mode="stretch_width",
+        x_axis_label=label(unit), tools="xpan,xwheel_zoom,reset,save",
+    )  # fmt: skip
+    plot.hbar(y="name", right="value", height=0.7, source=source, color="colour")
+    plot.add_tools(HoverTool(tooltips=[("", "@whole"), ("difference", "@value{+0,0.[000]}")]))
+    plot.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    plot.xaxis.major_label_policy = NoOverlap()
+    return plot
+
+
+def lv2_curve(sizes: Sequence[int], values: Sequence[int], unit: str) -> figure:
+    """Return a line of what an inference costs in ``unit`` against bytes of LV2."""
+    plot = figure(
+        height=260, sizing_mode="stretch_width", x_axis_label="bytes of LV2", y_axis_label=label(unit),
+        x_axis_type="log", y_range=DataRange1d(start=0), tools="xpan,xwheel_zoom,reset,save",
+    )  # fmt: skip
+    source = ColumnDataSource({"size": list(sizes), "value": list(values)})
+    plot.line("size", "value", source=source, color="#2c7fb8", line_width=2)
+    plot.scatter("size", "value", source=source, color="#2c7fb8", size=8)
+    plot.add_tools(HoverTool(tooltips=[("LV2", "@size{0,0}"), (visible(unit), "@value{0,0}")]))
+    plot.xaxis.ticker = FixedTicker(ticks=list(sizes))
+    plot.axis.formatter = NumeralTickFormatter(format="0,0")
+    plot.xaxis.major_label_policy = NoOverlap()
     return plot

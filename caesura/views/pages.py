@@ -1,4 +1,5 @@
-"""Makes the pages that ``--report`` writes: of an inference, of a scenario under a policy, of a bench."""
+"""Makes the pages that ``--report`` writes: of an inference, of a scenario under a policy, of a bench, of what differs
+between two results, and of the LV2 that a model needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +9,15 @@ from typing import Any
 from caesura.profiles import profile
 from caesura.scenario.outcome import Outcome, spans
 from caesura.views.bench import bench_table
-from caesura.views.charts import bench_figures, latencies, layer_cycles, memory_plot, timeline
+from caesura.views.charts import (
+    bench_figures,
+    differences,
+    latencies,
+    layer_cycles,
+    lv2_curve,
+    memory_plot,
+    timeline,
+)
 from caesura.views.page import heading, paragraph, table, write_page
 from caesura.views.run_report import RunReport, layer_table
 from caesura.views.tables import Column, ColumnTable, table_of
@@ -28,6 +37,7 @@ _CAUSES = (
     "all else is a loss, by its cause."
 )
 _TIMES = ("mean", "p50", "p90", "p99", "max")
+_MOST = 40  #: differences that are drawn
 
 
 def write_run_page(
@@ -104,3 +114,34 @@ def write_bench_page(path: Path, result: Mapping[str, Any]) -> None:
             bench_figures([row for row in result["rows"] if row["unit"] == unit], unit),
         ]
     write_page(path, title, [*parts, heading("All figures"), table(figures)])
+
+
+def write_diff_page(
+    path: Path, titles: tuple[str, str], totals: ColumnTable, layers: ColumnTable, changes: Sequence[tuple[str, float]],
+    notes: Sequence[str],
+) -> None:  # fmt: skip
+    """Write the page of what differs between two results of these ``titles``: their ``totals``, and of what they
+    consist of, ``layers``, by how much each is more."""
+    title = f"{titles[0]}, and {titles[1]}"
+    parts: list[Any] = [heading(title, 1), *map(paragraph, notes), table(totals)]
+    if changes:
+        most = [paragraph(f"The {_MOST} largest.")] if len(changes) > _MOST else []
+        parts += [heading("Differences, cycles"), *most, differences(changes[:_MOST], "cycles")]
+    if layers.rows:
+        parts += [heading("Layers"), paragraph("Cycles, and how much of the MAC peak they used."), table(layers)]
+    write_page(path, title, parts)
+
+
+def write_memory_page(
+    path: Path, orders: ColumnTable, notes: Sequence[str], curve: ColumnTable | None,
+    points: Sequence[tuple[int, int, int]],
+) -> None:  # fmt: skip
+    """Write the page of how much LV2 a model needs by the ``orders`` of its layers, and of what less costs: ``points``
+    are bytes of LV2, bytes of DRAM and cycles."""
+    parts: list[Any] = [heading(orders.title, 1), table(replace(orders, title="")), *map(paragraph, notes)]
+    if curve is not None:
+        sizes, moved, cycles = zip(*points, strict=True) if points else ((), (), ())
+        parts += [heading(curve.title), table(replace(curve, title=""))]
+        if points:
+            parts += [lv2_curve(sizes, moved, "bytes of DRAM"), lv2_curve(sizes, cycles, "cycles")]
+    write_page(path, orders.title, parts)

@@ -42,6 +42,17 @@ def test_runs_are_compared_layer_by_layer(runs):
     assert found["equal"] is True
 
 
+def test_a_page_has_the_totals_the_layers_and_a_bar_for_each_difference(runs, tmp_path):
+    folder, before, after = runs
+    code, out, error = diff(folder / "tiny.json", folder / "base.json", "--report", tmp_path / "d.html")
+    assert not code and "outputs: equal" in out, error
+    page = (tmp_path / "d.html").read_text()
+    for old, new in zip(before["layers"], after["layers"], strict=True):
+        assert old["name"] in page and f"{old['cycles']:,}" in page and f"{new['cycles']:,}" in page
+    bars = [new["cycles"] - old["cycles"] for old, new in zip(before["layers"], after["layers"], strict=True)]
+    assert str(sorted((one for one in bars if one), key=lambda one: -abs(one))).replace(" ", "") in page
+
+
 def test_a_table_shows_what_changed_the_most_first(runs):
     folder, before, after = runs
     code, out, _ = diff(folder / "tiny.json", folder / "base.json")

@@ -5,6 +5,7 @@ import itertools
 import os
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -89,6 +90,23 @@ def sweep_page(folder):
     return folder / "p.html"
 
 
+def diff_page(folder):
+    for preset in ("tiny", "nano"):
+        with open(folder / f"{preset}.json", "w") as out, redirect_stdout(out):
+            arguments = ["run", str(DIGITS), "--preset", preset, "--backend", "model", "--json"]
+            cli.app(arguments, standalone_mode=False)
+    path = folder / "d.html"
+    cli.app(["diff", *(str(folder / f"{one}.json") for one in ("tiny", "nano")), "--report", str(path)],
+            standalone_mode=False)  # fmt: skip
+    return path
+
+
+def memory_page(folder):
+    path = folder / "m.html"
+    cli.app(["memory", str(DIGITS), "--curve", "--report", str(path)], standalone_mode=False)
+    return path
+
+
 def notebook_page(folder):
     image = caesura.compile(DIGITS)
     with caesura.open("tiny", "model") as device:
@@ -102,7 +120,9 @@ def notebook_page(folder):
     return folder / "n.html"
 
 
-@pytest.mark.parametrize("made", [run_page, scenario_page, bench_page, sweep_page, notebook_page])
+@pytest.mark.parametrize(
+    "made", [run_page, scenario_page, bench_page, sweep_page, diff_page, memory_page, notebook_page]
+)
 def test_a_page(window, made, tmp_path, capsys):
     assert not judged(window, made(tmp_path))
 
