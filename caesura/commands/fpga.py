@@ -1,5 +1,6 @@
 """Defines ``caesura fpga``, which takes the accelerator or one of its blocks to an FPGA."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,7 @@ def fpga(
     multipliers: Annotated[
         int | None, typer.Option("--multipliers", min=0, help="how many it may take (default: all of the part)")
     ] = None,
+    placer: Annotated[str | None, typer.Option("--placer", help="nextpnr's placer: heap (default) or static")] = None,
     router: Annotated[
         str | None, typer.Option("--router", help="nextpnr's router: router1 (default) or router2")
     ] = None,
@@ -56,7 +58,7 @@ def fpga(
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
     if vivado is not None:
         given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--multipliers": multipliers is not None,
-                 "--router": router, "--area": area}  # fmt: skip
+                 "--placer": placer, "--router": router, "--area": area}  # fmt: skip
         if beside := [flag for flag, there in given.items() if there]:
             raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
         _write_project(hardware, vivado, target, baud, output, as_json=as_json)
@@ -70,9 +72,8 @@ def fpga(
     from caesura.fpga.synthesis import top_of
     from sim.toolchain import Stages
 
-    chosen_router = router or routing.ROUTERS[0]
-    if chosen_router not in routing.ROUTERS:
-        raise api.UsageError(f"--router {router}: must be {' or '.join(routing.ROUTERS)}")
+    chosen_placer = _one_of("--placer", placer, routing.PLACERS)
+    chosen_router = _one_of("--router", router, routing.ROUTERS)
     tools.require("synthesis", *(() if area else ("place and route",)))
     netlist.known(block)
     aim = target or _TARGET
@@ -81,8 +82,8 @@ def fpga(
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
         design = netlist.elaborated(hardware, block)
     chosen = range(1, seeds + 1)
-    about = manifest.manifest(design, hardware, part, aim, () if area else chosen, block, chosen_router)
-    work = flow.Flow(part, aim, stages, multipliers, chosen_router)
+    about = manifest.manifest(design, hardware, part, aim, () if area else chosen, block, chosen_placer, chosen_router)
+    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router)
     if area:
         rows = by_module(top_of(work.mapped(design)), design.modules, depth)
         if as_json:
@@ -101,6 +102,13 @@ def fpga(
     tell(Group(*(table.rich() for table in shown)))
     if output is not None:
         say(f"{output / 'design.bit'}: {len(bits):,} bytes")
+
+
+def _one_of(flag: str, given: str | None, known: Sequence[str]) -> str:
+    """Return what was ``given``, or the first of those ``known``. Raises :class:`caesura.api.UsageError`."""
+    if given is not None and given not in known:
+        raise api.UsageError(f"{flag} {given}: must be {' or '.join(known)}")
+    return given or known[0]
 
 
 def _write_project(

@@ -22,12 +22,14 @@ _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 3e-6
 @dataclass(frozen=True)
 class Flow:
     """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz. ``multipliers`` is how many the
-    netlist may take, by default as many as the part has; ``router`` is one of ``routing.ROUTERS``."""
+    netlist may take, by default as many as the part has; ``placer`` and ``router`` are of ``routing.PLACERS`` and
+    ``routing.ROUTERS``."""
 
     part: Part
     target: float
     stages: Stages
     multipliers: int | None = None
+    placer: str = routing.PLACERS[0]
     router: str = routing.ROUTERS[0]
 
     def mapped(self, netlist: Netlist) -> bytes:
@@ -57,7 +59,7 @@ class Flow:
         """Return the result of one seed, see :func:`caesura.fpga.routing.route`, and its configuration. Raises
         :class:`sim.toolchain.BuildError`."""
         kept = KeptStages(_FOLDER)
-        options = routing.arguments(self.part, seed, self.target, self.router)
+        options = routing.arguments(self.part, seed, self.target, self.placer, self.router)
         about = (mapped, options, self.part.clock, tools.version("place and route"))
         key = key_of("routed", *about, *map(inspect.getsource, (routing, paths)))
         raw, config = kept.find(key), kept.find(f"{key}-config")

@@ -19,6 +19,7 @@ def manifest(
     target: float,
     seeds: Sequence[int],
     block: str | None,
+    placer: str,
     router: str,
 ) -> dict[str, Any]:
     """Return all that it takes to make a result again."""
@@ -33,6 +34,7 @@ def manifest(
         "speed": part.speed,
         "target_mhz": target,
         "seeds": list(seeds),
+        "placer": placer,
         "router": router,
         "tools": {need: tools.version(need) for need in ("synthesis", "place and route")},
     }

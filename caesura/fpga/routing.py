@@ -14,14 +14,16 @@ from caesura.fpga.tools import nextpnr
 RESOURCES = {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "bram": "DP16KD", "mult": "MULT18X18D"}
 
 
-#: nextpnr's routers, its own choice first.
+#: nextpnr's placers and routers, its own choice first.
+PLACERS = ("heap", "static")
 ROUTERS = ("router1", "router2")
 
 
-def arguments(part: Part, seed: int, target: float, router: str) -> list[str]:
+def arguments(part: Part, seed: int, target: float, placer: str, router: str) -> list[str]:
     """Return nextpnr's arguments, those for files left out. ``target`` is in MHz; one that is not reached is no
-    error. ``router`` is one of ``ROUTERS``."""
-    chosen = [part.option, "--package", part.package, "--speed", part.speed, "--router", router]
+    error. ``placer`` is one of ``PLACERS``, ``router`` one of ``ROUTERS``."""
+    chosen = [part.option, "--package", part.package, "--speed", part.speed]
+    chosen += ["--placer", placer, "--router", router]
     return [*chosen, "--freq", f"{target:g}", "--seed", str(seed), "--timing-allow-fail", "--lpf-allow-unconstrained"]
 
 

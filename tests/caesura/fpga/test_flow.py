@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 import hw
 from benchmarks.silicon import worse
 from caesura import cli
-from caesura.fpga import tools
+from caesura.fpga import routing as tools_of_routing, tools
 from caesura.fpga.area import by_module
 from caesura.fpga.boards import NAMES, PARTS, part
 from caesura.fpga.flow import Flow
@@ -179,3 +179,24 @@ def test_the_command_tells_a_block_in_json(monkeypatch, capsys, tmp_path):
     assert told["manifest"] == json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert told["manifest"]["block"] == "power" and "nextpnr" in told["manifest"]["tools"]["place and route"]
     assert (tmp_path / "out" / "design.bit").read_bytes()[:2] == b"\xff\x00"
+
+
+def test_the_placer_is_chosen_and_named(monkeypatch, capsys):
+    """The log of nextpnr says which it ran."""
+    monkeypatch.setattr(hw, "BLOCKS", {"power": lambda params: Power(1, registers=True)})
+    ran = []
+    route = tools.nextpnr
+    monkeypatch.setattr(
+        tools_of_routing, "nextpnr", lambda *given: (route(*given), ran.append((given[1] / "nextpnr.log").read_text()))
+    )
+    monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--block", "power", "--placer", "static", "--json"])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    manifest = json.loads(capsys.readouterr().out)["manifest"]
+    assert (manifest["placer"], manifest["router"]) == ("static", "router1")
+    assert "static placer" in ran[0].lower() or "steplen" in ran[0]
+
+    monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--block", "power", "--placer", "none"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert "--placer none: must be heap or static" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
     [
         (("--preset", "tiny"), "xc7a100ticsg324-1L has 622,080 bytes: dram_bytes is 4,194,304"),
         (("--area", "--block", "lane"), "leave out --block, --area"),
-        (("--router", "router2", "--seeds", "2"), "leave out --seeds, --router"),
+        (("--router", "router2", "--placer", "static", "--seeds", "2"), "leave out --seeds, --placer, --router"),
     ],
 )
 def test_what_is_no_project_is_refused(tmp_path, flags, told):
