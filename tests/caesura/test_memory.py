@@ -23,6 +23,18 @@ def test_people_see_who_makes_the_peak():
     assert "alive at conv2" in out + error
 
 
+@pytest.mark.parametrize("sizes", ["8KiB,16KiB,32KiB", "8KiB"])
+def test_a_page_has_orders_and_the_curve(tmp_path, sizes):
+    """Of sizes that do not fit there is no point."""
+    code, out, error = caesura_command("memory", MODEL, "--sizes", sizes, "--json", "--report", tmp_path / "m.html")
+    assert not code, error
+    page, points = (tmp_path / "m.html").read_text(), [one for one in json.loads(out)["curve"] if one["moved"]]
+    assert "reverse post-order" in page and "no order has fewer than 896 bytes" in page and "8,192" in page
+    assert ("bytes of DRAM" in page) == bool(points)
+    for key in ("lv2", "moved", "cycles") if points else ():
+        assert str([one[key] for one in points]).replace(" ", "") in page, key
+
+
 def test_a_size_that_is_none_is_refused():
     code, _, error = caesura_command("memory", MODEL, "--sizes", "8KiB,many")
     assert code == 2 and "many" in error
