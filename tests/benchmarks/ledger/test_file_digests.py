@@ -50,6 +50,20 @@ def test_other_files_change_with_every_byte(project):
     assert not before.holds
 
 
+def test_what_only_says_how_text_looks_may_change(project):
+    folder = project / "caesura" / "views"
+    folder.mkdir(parents=True)
+    for name, holds in (("terminal.py", True), ("tables.py", True), ("progress.py", False)):
+        (folder / name).write_text(SOURCE)
+        before = file_digest(f"caesura/views/{name}")
+        (folder / name).write_text(SOURCE.replace("2 * x", "3 * x"))
+        assert before.holds is holds
+
+
+def test_those_files_are_there():
+    assert all(located(path).is_file() for path in file_digests._SHOWN)
+
+
 def test_a_file_that_is_gone_has_changed(project):
     before = file_digest("table.toml")
     (project / "table.toml").unlink()
