@@ -193,10 +193,10 @@ class CopyQueueModel(QueueModel):
         self._agenda.at(end, self._ended, (place, end, self.pipe.number, self._generation))
 
     def _ended(self, time: int, subject: tuple[int, int, int, int]) -> None:
-        place, end, number, generation = subject
+        place, end, instruction, generation = subject
         if generation != self._generation:
             return
-        end += self.pipe.put_back(number)
+        end += self.pipe.put_back(instruction)
         if end > time:
             self.done[place] = end
             self._agenda.at(end, self._ended, subject)

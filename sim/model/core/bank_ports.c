@@ -230,7 +230,14 @@ EXPORT void caesura_pipe_begin(pipe_t *pipe) {
         }
 }
 
-EXPORT void caesura_pipe_clear(pipe_t *pipe) { pipe->ready = pipe->end = pipe->follows = 0; }
+/* The engine is reset: nobody asks any more for what its ports would have asked for. */
+EXPORT void caesura_pipe_clear(pipe_t *pipe) {
+    const place_t places[] = {pipe->in, pipe->out};
+    for (int side = 0; side < 2; side++)
+        if (places[side].arena != NOBODY)
+            pipe->core->arenas[places[side].arena].ports[places[side].port] = (port_t){0};
+    pipe->ready = pipe->end = pipe->follows = 0;
+}
 
 /* By how many cycles LD1 or ST1 ends instruction ``number`` later than it was timed. */
 EXPORT i64 caesura_pipe_put_back(pipe_t *pipe, i64 number) { return put_back(at_lv2(pipe), number); }

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 import hw
 from benchmarks.silicon import worse
 from caesura import cli
-from caesura.fpga import routing as tools_of_routing, tools
+from caesura.fpga import routing, tools
 from caesura.fpga.area import by_module
 from caesura.fpga.boards import NAMES, PARTS, part
 from caesura.fpga.flow import Flow
@@ -187,7 +187,7 @@ def test_the_placer_is_chosen_and_named(monkeypatch, capsys):
     ran = []
     route = tools.nextpnr
     monkeypatch.setattr(
-        tools_of_routing, "nextpnr", lambda *given: (route(*given), ran.append((given[1] / "nextpnr.log").read_text()))
+        routing, "nextpnr", lambda *given: (route(*given), ran.append((given[1] / "nextpnr.log").read_text()))
     )
     monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--block", "power", "--placer", "static", "--json"])
     with pytest.raises(SystemExit, match="0"):

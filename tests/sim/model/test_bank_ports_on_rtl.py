@@ -5,6 +5,7 @@ import pytest
 from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import preset
+from hw.contract.regs import EngineState
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
 from sim.rtl.recording import RecordingBus
@@ -118,3 +119,29 @@ def test_a_store_to_lv2_is_put_back_by_loads_and_says_so():
     rtl, model = both(wide, [[load, *stores]])
     assert rtl[0, Unit.ST1] > alone[0, Unit.ST1] + 40
     assert model[0, Unit.ST1] == pytest.approx(rtl[0, Unit.ST1], abs=8), (alone, rtl, model)
+
+
+@pytest.mark.parametrize("op", [Op.LD1, Op.ST1], ids=str)
+def test_after_a_reset_nothing_is_left_of_copies_that_were_taken(op):
+    """They were timed far ahead, and never ran."""
+
+    def run(bus):
+        with bus:
+            bench = SocBench(TWO, bus=bus)
+            bench.setup()
+            bench.job([*[copied(op)] * 8, END])
+            bench.ring()
+            bus.advance(400)
+            bench.write("CONTROL", 2)
+            while bench.read("STATUS") & 15 != EngineState.DISABLED:
+                assert bus.cycle < 2_000
+            bench.setup()
+            bench.job([*[copied(op, n0=8, hi0=8)] * 2, END])
+            bench.ring()
+            bench.wait(1, limit=20_000)
+            (runs,) = by_unit(bus.runs).values()
+        return [(begin - runs[-2][0], end - runs[-2][0]) for begin, end in runs[-2:]]
+
+    model = ModelBus(TWO, costs=HostCosts.free(), data=False)
+    model.record()
+    assert run(model) == run(RecordingBus(open_bus(TWO, costs=HostCosts.free())))
