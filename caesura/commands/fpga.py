@@ -10,7 +10,7 @@ from rich.console import Group
 from caesura import api
 from caesura.commands.options import Json, ParamsFile, Preset, Set
 from caesura.machines import machine
-from caesura.views import json_text, say, tell, write
+from caesura.views import json_text, say, tell, write, write_fpga_page
 from hw.contract.params import SocParams
 
 #: Where nothing is asked for: a machine goes to a board that could hold it, a block to the smallest part.
@@ -41,7 +41,7 @@ def fpga(
         str | None, typer.Option("--router", help="nextpnr's router: router1 (default) or router2")
     ] = None,
     area: Annotated[bool, typer.Option("--area", help="synthesis alone, and its cells by module")] = False,
-    depth: Annotated[int, typer.Option("--depth", min=0, max=8, help="levels of modules that --area tells")] = 3,
+    depth: Annotated[int, typer.Option("--depth", min=0, max=8, help="levels of modules, of --area and --report")] = 3,
     vivado: Annotated[
         str | None, typer.Option("--vivado", help="write a Vivado project for this board: arty-a7-100; needs --output")
     ] = None,
@@ -51,6 +51,9 @@ def fpga(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="folder for design.bit and manifest.json, or for the project")
     ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--report", help="write a page with floor plan, area and paths (.html)")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Synthesise, place and route for an ECP5: clock, area, worst paths by source line, bitstream. Or write a Vivado
@@ -58,7 +61,7 @@ def fpga(
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
     if vivado is not None:
         given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--multipliers": multipliers is not None,
-                 "--placer": placer, "--router": router, "--area": area}  # fmt: skip
+                 "--placer": placer, "--router": router, "--area": area, "--report": page}  # fmt: skip
         if beside := [flag for flag, there in given.items() if there]:
             raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
         _write_project(hardware, vivado, target, baud, output, as_json=as_json)
@@ -84,21 +87,27 @@ def fpga(
     chosen = range(1, seeds + 1)
     about = manifest.manifest(design, hardware, part, aim, () if area else chosen, block, chosen_placer, chosen_router)
     work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router)
+    title = f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {aim:g} MHz"
     if area:
-        rows = by_module(top_of(work.mapped(design)), design.modules, depth)
+        areas = tables.area_table(by_module(top_of(work.mapped(design)), design.modules, depth))
+        if page is not None:
+            write_fpga_page(page, title, (), areas, None)
         if as_json:
-            write(json_text({"manifest": about, "area": rows}))
+            write(json_text({"manifest": about, "area": areas.fields()}))
         else:
-            tell(tables.area_table(rows).rich())
+            tell(areas.rich())
         return
     result, bits = work.run(design, chosen)
+    shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
     if output is not None:
         flow.write_files(output, about, bits)
+    if page is not None:
+        areas = tables.area_table(by_module(top_of(work.mapped(design)), design.modules, depth))
+        write_fpga_page(page, title, shown, areas, result["floor"])
     if as_json:
         write(json_text({"manifest": about, **result}))
         return
-    say(f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {aim:g} MHz")
-    shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
+    say(title)
     tell(Group(*(table.rich() for table in shown)))
     if output is not None:
         say(f"{output / 'design.bit'}: {len(bits):,} bytes")

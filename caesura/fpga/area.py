@@ -27,7 +27,7 @@ def by_module(top: Mapping[str, Any], modules: Collection[str], depth: int) -> l
     known = set(modules)
     own: Counter[tuple[str, str]] = Counter()
     for name, cell in top["cells"].items():
-        place = _module(name, known)
+        place = module_of(name, known)
         for kind, number in _CELLS.get(cell["type"], {}).items():
             parts = place.split(".") if place else []
             for level in range(min(len(parts), depth) + 1):
@@ -44,7 +44,8 @@ def _class(module: str) -> str:
     return re.sub(r"\d+(?=\.|$)", "*", module)
 
 
-def _module(cell: str, known: Collection[str]) -> str:
+def module_of(cell: str, known: Collection[str]) -> str:
+    """Return the path of the module, of those ``known``, whose signal the ``cell`` is named after, or ""."""
     parts = re.sub(r"[\\/]", ".", cell.removeprefix("$flatten")).strip(".").split(".")
     for end in range(len(parts) - 1, 0, -1):
         path = ".".join(part for part in parts[:end] if part)

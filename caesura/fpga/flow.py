@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from caesura.fpga import paths, routing, synthesis, tools
+from caesura.fpga import floor_plan, paths, routing, synthesis, tools
 from caesura.fpga.bitstream import pack
 from caesura.fpga.boards import Part
 from caesura.fpga.netlist import Netlist
@@ -55,19 +55,21 @@ class Flow:
             kept.keep(key, raw)
         return raw
 
-    def routed(self, name: str, mapped: bytes, seed: int) -> tuple[dict[str, Any], bytes]:
-        """Return the result of one seed, see :func:`caesura.fpga.routing.route`, and its configuration. Raises
-        :class:`sim.toolchain.BuildError`."""
+    def routed(self, netlist: Netlist, mapped: bytes, seed: int) -> tuple[dict[str, Any], bytes]:
+        """Return the result of one seed of the ``mapped`` netlist, see :func:`caesura.fpga.routing.route`, and its
+        configuration. Raises :class:`sim.toolchain.BuildError`."""
         kept = KeptStages(_FOLDER)
         options = routing.arguments(self.part, seed, self.target, self.placer, self.router)
         about = (mapped, options, self.part.clock, tools.version("place and route"))
-        key = key_of("routed", *about, *map(inspect.getsource, (routing, paths)))
+        key = key_of("routed", *about, *map(inspect.getsource, (routing, paths, floor_plan)))
         raw, config = kept.find(key), kept.find(f"{key}-config")
         if raw is None or config is None:
             tools.require("place and route")
             size = len(mapped)
-            with self.stages.stage(f"{name}: place and route", size=size, seconds=size * _ROUTING_RATE):
-                result, config = kept.worked(key, lambda work: routing.route(mapped, options, self.part, seed, work))
+            with self.stages.stage(f"{netlist.name}: place and route", size=size, seconds=size * _ROUTING_RATE):
+                result, config = kept.worked(
+                    key, lambda work: routing.route(mapped, netlist.modules, options, self.part, seed, work)
+                )
             raw = json.dumps(result).encode()
             kept.keep(f"{key}-config", config)
             kept.keep(key, raw)
@@ -77,7 +79,7 @@ class Flow:
         """Return what became of ``netlist``, as :func:`summary` puts it, and the bitstream of the fastest seed. Raises
         :class:`sim.toolchain.BuildError`."""
         mapped = self.mapped(netlist)
-        runs = [self.routed(netlist.name, mapped, seed) for seed in seeds]
+        runs = [self.routed(netlist, mapped, seed) for seed in seeds]
         _, config = max(runs, key=lambda run: run[0]["fmax"])
         kept = KeptStages(_FOLDER)
         key = key_of("bitstream", config, tools.version("place and route"))
@@ -91,7 +93,7 @@ class Flow:
 
 def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return what several seeds together say: ``fmax`` in MHz (``worst``, ``median``, ``best``), ``seeds`` with the
-    clock of each, and ``use`` and ``paths`` of the slowest."""
+    clock of each, and ``use``, ``paths`` and ``floor`` of the slowest."""
     clocks = [result["fmax"] for result in results]
     slowest = min(results, key=lambda result: result["fmax"])
     return {
@@ -99,6 +101,7 @@ def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "seeds": {str(result["seed"]): result["fmax"] for result in results},
         "use": {name: {"used": used, "available": available} for name, (used, available) in slowest["use"].items()},
         "paths": slowest["paths"],
+        "floor": slowest["floor"],
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from caesura.views import ColumnTable, table_of
+from caesura.views import Column, ColumnTable, table_of
 
 _NAMES = {"lut": "LUT", "ff": "FF", "bram": "BRAM", "mult": "DSP"}
 
@@ -39,7 +39,5 @@ def path_table(paths: Sequence[Mapping[str, Any]]) -> ColumnTable:
 
 def area_table(rows: Sequence[Mapping[str, Any]]) -> ColumnTable:
     """Return the cells of each module, all its copies together."""
-    cells = [(row["module"], row["copies"], *(row[kind] for kind in _NAMES)) for row in rows]
-    return table_of(
-        "cells by module, copies together", ("module", ">copies", *(f">{n}" for n in _NAMES.values())), cells
-    )
+    counts = [Column("copies", number=True), *(Column(kind, name, number=True) for kind, name in _NAMES.items())]
+    return ColumnTable("cells by module, copies together", [Column("module"), *counts], rows)

@@ -17,6 +17,7 @@ from .page import label as label, write_page as write_page
 from .pages import (
     write_bench_page as write_bench_page,
     write_diff_page as write_diff_page,
+    write_fpga_page as write_fpga_page,
     write_memory_page as write_memory_page,
     write_run_page as write_run_page,
     write_scenario_page as write_scenario_page,

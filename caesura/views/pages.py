@@ -1,5 +1,5 @@
 """Makes the pages that ``--report`` writes: of an inference, of a scenario under a policy, of a bench, of what differs
-between two results, and of the LV2 that a model needs."""
+between two results, of the LV2 that a model needs, and of a machine on an FPGA."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +18,7 @@ from caesura.views.charts import (
     memory_plot,
     timeline,
 )
+from caesura.views.floor import area_map, floor_plan
 from caesura.views.page import heading, paragraph, table, write_page
 from caesura.views.run_report import RunReport, layer_table
 from caesura.views.tables import Column, ColumnTable, table_of
@@ -145,3 +146,20 @@ def write_memory_page(
         if points:
             parts += [lv2_curve(sizes, moved, "bytes of DRAM"), lv2_curve(sizes, cycles, "cycles")]
     write_page(path, orders.title, parts)
+
+
+def write_fpga_page(
+    path: Path, title: str, facts: Sequence[ColumnTable], areas: ColumnTable, floor: Mapping[str, Any] | None
+) -> None:
+    """Write the page of a design on an FPGA: tables of ``facts`` about it, what its modules take (``areas``, with rows
+    of :func:`caesura.fpga.area.by_module`), and where they lie, as :func:`caesura.fpga.floor_plan.floor_plan` has it,
+    if it was placed."""
+    parts: list[Any] = [heading(title, 1)]
+    for fact in facts:
+        parts += [heading(fact.title.capitalize()), table(replace(fact, title=""))]
+    if floor is not None:
+        parts += [heading("Floor plan"), paragraph("Each tile in the colour of the module with most of its cells.")]
+        parts += [floor_plan(floor)]
+    parts += [heading("Look-up tables by module"), area_map(areas.rows, "lut", "LUT")]
+    parts += [paragraph(f"{areas.title.capitalize()}."), table(replace(areas, title=""))]
+    write_page(path, title, parts)

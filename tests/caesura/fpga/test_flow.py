@@ -171,6 +171,7 @@ def test_boards_have_parts(name):
 def test_the_command_tells_a_block_in_json(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(hw, "BLOCKS", {"power": lambda params: Power(2, registers=True)})
     words = ["caesura", "fpga", "--block", "power", "--seeds", "2", "--json", "-o", str(tmp_path / "out")]
+    words += ["--report", str(tmp_path / "p.html")]
     monkeypatch.setattr("sys.argv", words)
     with pytest.raises(SystemExit, match="0"):
         cli.main()
@@ -179,6 +180,9 @@ def test_the_command_tells_a_block_in_json(monkeypatch, capsys, tmp_path):
     assert told["manifest"] == json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert told["manifest"]["block"] == "power" and "nextpnr" in told["manifest"]["tools"]["place and route"]
     assert (tmp_path / "out" / "design.bit").read_bytes()[:2] == b"\xff\x00"
+    placed = {kind: told["use"][kind]["used"] for kind in ("lut", "ff", "mult")}
+    assert placed["ff"] > WIDTH and sum(cells for *_, cells in told["floor"]["tiles"]) >= sum(placed.values())
+    assert told["floor"]["rooms"] and (tmp_path / "p.html").read_text().count("Floor plan") == 1
 
 
 def test_the_placer_is_chosen_and_named(monkeypatch, capsys):

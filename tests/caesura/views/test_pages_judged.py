@@ -16,7 +16,8 @@ from caesura import cli
 from caesura.samples import random_samples
 from caesura.sweep.picture import write_picture
 from caesura.views.page import heading, write_page
-from caesura.views.pages import write_bench_page
+from caesura.views.pages import write_bench_page, write_fpga_page
+from caesura.views.tables import Column, ColumnTable, table_of
 from tests.support.browser import MISSING, browser
 from tests.support.networks import DIGITS
 
@@ -107,6 +108,19 @@ def memory_page(folder):
     return path
 
 
+def fpga_page(folder):
+    names = ["machine", *(f"machine.unit{n}" for n in range(9)), *(f"machine.unit{n}.queue" for n in range(9))]
+    floor = {"rooms": names[:12], "tiles": [[x, y, (x // 6 + y) % 12, 8] for x in range(70) for y in range(50)]}
+    sizes = [900, *range(90, 0, -10), *range(60, 15, -5)]
+    rows = [
+        {"module": name, "copies": 1, "lut": size} for name, size in zip(["all", *names], [950, *sizes], strict=True)
+    ]
+    areas = ColumnTable("cells", [Column("module"), Column("lut", "LUT", number=True)], rows)
+    path = table_of("paths", (">ns", "from", "to"), [("7.23", "hw/vec/requantise.py:125", "hw/vec/requantise.py:59")])
+    write_fpga_page(folder / "f.html", "tiny on a part", [path], areas, floor)
+    return folder / "f.html"
+
+
 def notebook_page(folder):
     image = caesura.compile(DIGITS)
     with caesura.open("tiny", "model") as device:
@@ -121,7 +135,7 @@ def notebook_page(folder):
 
 
 @pytest.mark.parametrize(
-    "made", [run_page, scenario_page, bench_page, sweep_page, diff_page, memory_page, notebook_page]
+    "made", [run_page, scenario_page, bench_page, sweep_page, diff_page, memory_page, fpga_page, notebook_page]
 )
 def test_a_page(window, made, tmp_path, capsys):
     assert not judged(window, made(tmp_path))
