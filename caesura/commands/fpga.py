@@ -1,6 +1,7 @@
 """Defines ``caesura fpga``, which takes the accelerator or one of its blocks to an FPGA."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from rich.console import Group
 from caesura import api
 from caesura.commands.options import Json, ParamsFile, Preset, Set
 from caesura.machines import machine
-from caesura.views import json_text, say, tell, write, write_fpga_page
+from caesura.views import complain, json_text, say, tell, write, write_fpga_page
 from hw.contract.params import SocParams
 
 #: Where nothing is asked for: a machine goes to a board that could hold it, a block to the smallest part.
@@ -31,22 +32,34 @@ def fpga(
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="place and route with seeds 1 to N")] = 1,
     target: Annotated[
-        float | None, typer.Option("--target", min=1, max=1000, help="clock, in MHz (default: 100, of Vivado's 25)")
+        float | None,
+        typer.Option(
+            "--target", min=1, max=1000, help="clock, in MHz (default: 100; of --serial the board's, of Vivado's 25)"
+        ),
     ] = None,
     multipliers: Annotated[
         int | None, typer.Option("--multipliers", min=0, help="how many it may take (default: all of the part)")
     ] = None,
-    placer: Annotated[str | None, typer.Option("--placer", help="nextpnr's placer: heap (default) or static")] = None,
-    router: Annotated[
-        str | None, typer.Option("--router", help="nextpnr's router: router1 (default) or router2")
+    placer: Annotated[
+        str | None, typer.Option("--placer", help="nextpnr's placer: static (default of machines) or heap (of blocks)")
     ] = None,
+    router: Annotated[
+        str | None, typer.Option("--router", help="nextpnr's router: router2 (default of machines) or router1")
+    ] = None,
+    spacing: Annotated[
+        int | None,
+        typer.Option("--spacing", min=0, help="leave each N-th row empty, 0 for none (default of machines: by room)"),
+    ] = None,
+    serial: Annotated[
+        bool, typer.Option("--serial", help="a machine to use: with memory, and a serial line on the board's pins")
+    ] = False,
     area: Annotated[bool, typer.Option("--area", help="synthesis alone, and its cells by module")] = False,
     depth: Annotated[int, typer.Option("--depth", min=0, max=8, help="levels of modules, of --area and --report")] = 3,
     vivado: Annotated[
         str | None, typer.Option("--vivado", help="write a Vivado project for this board: arty-a7-100; needs --output")
     ] = None,
     baud: Annotated[
-        int | None, typer.Option("--baud", min=1, help="of the serial line of a Vivado project (default: 1000000)")
+        int | None, typer.Option("--baud", min=1, help="of the serial line of --serial and --vivado (default: 1000000)")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="folder for design.bit and manifest.json, or for the project")
@@ -61,35 +74,44 @@ def fpga(
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
     if vivado is not None:
         given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--multipliers": multipliers is not None,
-                 "--placer": placer, "--router": router, "--area": area, "--report": page}  # fmt: skip
+                 "--placer": placer, "--router": router, "--spacing": spacing is not None, "--serial": serial,
+                 "--area": area, "--report": page}  # fmt: skip
         if beside := [flag for flag, there in given.items() if there]:
             raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
         _write_project(hardware, vivado, target, baud, output, as_json=as_json)
         return
-    if baud is not None:
-        raise api.UsageError("--baud is of a Vivado project: name its board with --vivado, or leave it out")
+    if baud is not None and not serial:
+        raise api.UsageError("--baud is of a serial line: ask for one with --serial or --vivado, or leave it out")
+    if serial and block:
+        raise api.UsageError("--serial is of a whole machine: leave out --block")
     if output is not None and area:
         raise api.UsageError("--area ends with synthesis, so there is no bitstream for --output")
-    from caesura.fpga import boards, flow, manifest, netlist, routing, tables, tools  # loads Amaranth
+    from caesura.fpga import boards, flow, manifest, netlist, routing, spacing as gaps, tables, tools  # loads Amaranth
     from caesura.fpga.area import by_module
     from caesura.fpga.synthesis import top_of
     from sim.toolchain import Stages
 
-    chosen_placer = _one_of("--placer", placer, routing.PLACERS)
-    chosen_router = _one_of("--router", router, routing.ROUTERS)
+    chosen_placer = _one_of("--placer", placer, routing.PLACERS, 0 if block else 1)
+    chosen_router = _one_of("--router", router, routing.ROUTERS, 0 if block else 1)
     tools.require("synthesis", *(() if area else ("place and route",)))
     netlist.known(block)
-    aim = target or _TARGET
-    part = boards.part(board or (_PART if block else _BOARD))
+    on = board or (_PART if block else _BOARD)
+    part = boards.serial_part(on, hardware.dram_bytes) if serial else boards.part(on)
+    rate = (baud or _BAUD) if serial else None
+    bit = boards.cycles_per_bit(part.oscillator, rate) if rate else 0
+    aim = target or (part.oscillator if serial else _TARGET)
     stages = Stages(subject="fpga", announcement="from RTL to the part; each stage is kept once it is done")
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
-        design = netlist.elaborated(hardware, block)
-    chosen = range(1, seeds + 1)
-    about = manifest.manifest(design, hardware, part, aim, () if area else chosen, block, chosen_placer, chosen_router)
-    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router)
+        design = netlist.on_pins(hardware, bit) if serial else netlist.elaborated(hardware, block)
+    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0)
+    mapped = work.mapped(design)
+    if spacing is None and not block:
+        work = replace(work, spacing=gaps.spacing(mapped, part))
+    areas = tables.area_table(by_module(top_of(mapped), design.modules, depth))
+    chosen = () if area else range(1, seeds + 1)
+    about = manifest.manifest(design, hardware, work, chosen, block, rate)
     title = f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {aim:g} MHz"
     if area:
-        areas = tables.area_table(by_module(top_of(work.mapped(design)), design.modules, depth))
         if page is not None:
             write_fpga_page(page, title, (), areas, None)
         if as_json:
@@ -102,22 +124,26 @@ def fpga(
     if output is not None:
         flow.write_files(output, about, bits)
     if page is not None:
-        areas = tables.area_table(by_module(top_of(work.mapped(design)), design.modules, depth))
         write_fpga_page(page, title, shown, areas, result["floor"])
     if as_json:
         write(json_text({"manifest": about, **result}))
-        return
-    say(title)
-    tell(Group(*(table.rich() for table in shown)))
-    if output is not None:
-        say(f"{output / 'design.bit'}: {len(bits):,} bytes")
+    else:
+        say(title)
+        tell(Group(*(table.rich() for table in shown)))
+        if output is not None:
+            say(f"{output / 'design.bit'}: {len(bits):,} bytes")
+    if serial and (reached := result["fmax"]["best"]) < part.oscillator:
+        complain(
+            f"warning: it reaches {reached:g} MHz, and {on} gives it {part.oscillator:g}: its results can be wrong"
+        )
 
 
-def _one_of(flag: str, given: str | None, known: Sequence[str]) -> str:
-    """Return what was ``given``, or the first of those ``known``. Raises :class:`caesura.api.UsageError`."""
+def _one_of(flag: str, given: str | None, known: Sequence[str], default: int) -> str:
+    """Return what was ``given``, else the one at ``default`` of those ``known``. Raises
+    :class:`caesura.api.UsageError` for others."""
     if given is not None and given not in known:
         raise api.UsageError(f"{flag} {given}: must be {' or '.join(known)}")
-    return given or known[0]
+    return given or known[default]
 
 
 def _write_project(

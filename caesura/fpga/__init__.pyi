@@ -5,6 +5,7 @@ from .netlist import (
     Netlist as Netlist,
     elaborated as elaborated,
     in_harness as in_harness,
+    on_pins as on_pins,
     with_own_ports as with_own_ports,
 )
 from .synthesis import blocks_of_products as blocks_of_products, synthesise as synthesise, top_of as top_of

@@ -1,21 +1,33 @@
 """Knows boards, from amaranth-boards, and parts that stand alone."""
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from caesura import api
 from caesura.fpga.tools import require
+from hw.contract.params import KIB
+
+
+class Pin(NamedTuple):
+    """Is a pin of a package: its ``site``, and what it is set to, by nextpnr's names."""
+
+    site: str
+    settings: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Is one FPGA: its ``device`` as Lattice calls it, ``package`` and speed grade. On a board ``clock`` is the site
-    of the oscillator; elsewhere pins lie where the tools put them."""
+    """Is one FPGA: its ``device`` as Lattice calls it, ``package`` and speed grade. On a board ``pins`` are those that
+    are known by what a top calls them (``clk``; ``rx`` and ``tx`` of a serial line, if it has one), and ``oscillator``
+    is its clock in MHz; elsewhere pins lie where the tools put them."""
 
     device: str
     package: str
     speed: str
-    clock: str = ""
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+    oscillator: float = 0.0
 
     @property
     def option(self) -> str:
@@ -33,6 +45,11 @@ class Part:
     def luts(self) -> int:
         """Return how many look-up tables of four inputs it has."""
         return {"25F": 24_288, "45F": 43_848, "85F": 83_640}[self._size]
+
+    @property
+    def block_ram(self) -> int:
+        """Return how many bytes of block RAM it has, of words of 8, 16 or 32 bits."""
+        return {"25F": 56, "45F": 108, "85F": 208}[self._size] * 2 * KIB
 
     @property
     def _size(self) -> str:
@@ -69,6 +86,38 @@ def part(name: str) -> Part:
     require("boards")
     module, platform = _PLATFORMS[name]
     board = getattr(importlib.import_module(f"amaranth_boards.{module}"), platform)()
-    pins = board.lookup(board.default_clk).ios[0]
-    site = getattr(pins, "p", pins).names[0]  # of a differential pair the positive one
-    return Part(board.device, _PACKAGES[board.package], str(board.speed), site)
+    clock = board.lookup(board.default_clk)
+    pins = {"clk": _pin(board, clock.ios[0], clock.attrs)}
+    if ("uart", 0) in board.resources:
+        line = board.lookup("uart")
+        pins |= {one.name: _pin(board, one.ios[0], line.attrs) for one in line.ios if one.name in ("rx", "tx")}
+    return Part(board.device, _PACKAGES[board.package], str(board.speed), pins, float(clock.clock.frequency) / 1e6)
+
+
+def _pin(board: Any, pins: Any, attributes: Mapping[str, Any]) -> Pin:
+    """Return a pin as amaranth-boards knows it, of a differential pair the positive one."""
+    settings = {name: value(board) if callable(value) else value for name, value in attributes.items()}
+    return Pin(getattr(pins, "p", pins).names[0], settings)
+
+
+def cycles_per_bit(clock: float, baud: int) -> int:
+    """Return the cycles of a bit at ``baud`` and a ``clock`` in MHz. Raises :class:`caesura.api.UsageError` where they
+    are no whole number: bits may be 2 % longer or shorter."""
+    divisor = round(clock * 1e6 / baud)
+    if divisor < 2 or abs(clock * 1e6 / baud / divisor - 1) > 0.02:
+        raise api.UsageError(f"{baud} baud are no whole number of cycles at {clock:g} MHz: try 1000000")
+    return divisor
+
+
+def serial_part(name: str, dram_bytes: int) -> Part:
+    """Return the part of a board that can hold a machine with a serial line and ``dram_bytes`` of memory in block RAM.
+    Errors as for :func:`part`, and :class:`caesura.api.UsageError` for a board that cannot."""
+    found = part(name)
+    if not {"clk", "rx", "tx"} <= found.pins.keys():
+        raise api.UsageError(f"no serial line is known of {name}; --serial needs one, as of ulx3s-85f or ecp5-evn")
+    if dram_bytes > found.block_ram:
+        raise api.UsageError(
+            f"the memory of a board is block RAM, and {found.device} has {found.block_ram:,} bytes: dram_bytes is "
+            f"{dram_bytes:,}; choose less, such as --set dram_bytes=256KiB"
+        )
+    return found

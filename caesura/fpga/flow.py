@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from caesura.fpga import floor_plan, paths, routing, synthesis, tools
+from caesura.fpga import floor_plan, paths, routing, spacing, synthesis, tools
 from caesura.fpga.bitstream import pack
 from caesura.fpga.boards import Part
 from caesura.fpga.netlist import Netlist
@@ -23,7 +23,7 @@ _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 3e-6
 class Flow:
     """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz. ``multipliers`` is how many the
     netlist may take, by default as many as the part has; ``placer`` and ``router`` are of ``routing.PLACERS`` and
-    ``routing.ROUTERS``."""
+    ``routing.ROUTERS``. Each row of ``spacing`` stays empty; 0 for none."""
 
     part: Part
     target: float
@@ -31,6 +31,7 @@ class Flow:
     multipliers: int | None = None
     placer: str = routing.PLACERS[0]
     router: str = routing.ROUTERS[0]
+    spacing: int = 0
 
     def mapped(self, netlist: Netlist) -> bytes:
         """Return the netlist in cells of the part. Raises :class:`sim.toolchain.BuildError`."""
@@ -60,15 +61,16 @@ class Flow:
         configuration. Raises :class:`sim.toolchain.BuildError`."""
         kept = KeptStages(_FOLDER)
         options = routing.arguments(self.part, seed, self.target, self.placer, self.router)
-        about = (mapped, options, self.part.clock, tools.version("place and route"))
-        key = key_of("routed", *about, *map(inspect.getsource, (routing, paths, floor_plan)))
+        about = (mapped, self.spacing, options, self.part.pins, tools.version("place and route"))
+        key = key_of("routed", *about, *map(inspect.getsource, (routing, paths, floor_plan, spacing)))
         raw, config = kept.find(key), kept.find(f"{key}-config")
         if raw is None or config is None:
             tools.require("place and route")
             size = len(mapped)
             with self.stages.stage(f"{netlist.name}: place and route", size=size, seconds=size * _ROUTING_RATE):
                 result, config = kept.worked(
-                    key, lambda work: routing.route(mapped, netlist.modules, options, self.part, seed, work)
+                    key,
+                    lambda work: routing.route(mapped, netlist.modules, options, self.part, seed, self.spacing, work),
                 )
             raw = json.dumps(result).encode()
             kept.keep(f"{key}-config", config)

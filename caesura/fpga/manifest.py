@@ -6,36 +6,31 @@ from pathlib import Path
 from typing import Any
 
 from caesura.fpga import tools
-from caesura.fpga.boards import Part
+from caesura.fpga.flow import Flow
 from caesura.fpga.netlist import Netlist
 from caesura.version import __version__
 from hw.contract.params import SocParams
 
 
 def manifest(
-    netlist: Netlist,
-    params: SocParams,
-    part: Part,
-    target: float,
-    seeds: Sequence[int],
-    block: str | None,
-    placer: str,
-    router: str,
+    netlist: Netlist, params: SocParams, flow: Flow, seeds: Sequence[int], block: str | None, baud: int | None
 ) -> dict[str, Any]:
-    """Return all that it takes to make a result again."""
+    """Return all that it takes to make a result of ``flow`` again; ``baud`` is that of the serial line of a board."""
     return {
         "version": __version__,
         "commit": _commit(),
         "parameters": params.to_dict(),
         "block": block,
+        "baud": baud,
         "netlist": netlist.digest,
-        "device": part.device,
-        "package": part.package,
-        "speed": part.speed,
-        "target_mhz": target,
+        "device": flow.part.device,
+        "package": flow.part.package,
+        "speed": flow.part.speed,
+        "target_mhz": flow.target,
         "seeds": list(seeds),
-        "placer": placer,
-        "router": router,
+        "placer": flow.placer,
+        "router": flow.router,
+        "spacing": flow.spacing,
         "tools": {need: tools.version(need) for need in ("synthesis", "place and route")},
     }
 

@@ -8,6 +8,7 @@ from amaranth.lib import wiring
 
 import hw
 from caesura import api
+from caesura.fpga.board_pins import BoardPins
 from caesura.fpga.harness import Harness
 from hw.contract.params import SocParams
 from sim.rtl import to_rtlil
@@ -50,6 +51,14 @@ def in_harness(name: str, component: wiring.Component) -> Netlist:
     harness = Harness(component)
     text = to_rtlil(harness, name=TOP, clock=harness.clock, sources=True)
     return Netlist(name, text, tuple(sorted(_MODULE.findall(text))))
+
+
+def on_pins(params: SocParams, divisor: int) -> Netlist:
+    """Return a board's top with a line of ``divisor`` cycles per bit on its pins, see
+    :class:`caesura.fpga.board_pins.BoardPins`."""
+    board = BoardPins(params, divisor)
+    text = to_rtlil(board, name=TOP, clock=board.clock, sources=True)
+    return Netlist(f"board of {params.name}", text, tuple(sorted(_MODULE.findall(text))))
 
 
 def with_own_ports(name: str, component: wiring.Component) -> Netlist:

@@ -8,12 +8,14 @@ from typing import Any
 from caesura.fpga.boards import Part
 from caesura.fpga.floor_plan import floor_plan
 from caesura.fpga.paths import CellDelays, SourceLines, worst_paths
+from caesura.fpga.spacing import GAP, spaced, without_gaps
 from caesura.fpga.synthesis import top_of
 from caesura.fpga.tools import nextpnr
 
 #: What the report counts, by nextpnr's name.
 RESOURCES = {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "bram": "DP16KD", "mult": "MULT18X18D"}
 
+_IN_ROWS = ("lut", "ff")  #: of these what is counted includes what keeps rows empty
 
 #: nextpnr's placers and routers, its own choice first.
 PLACERS = ("heap", "static")
@@ -29,32 +31,40 @@ def arguments(part: Part, seed: int, target: float, placer: str, router: str) ->
 
 
 def route(
-    mapped: bytes, modules: Collection[str], options: Sequence[str], part: Part, seed: int, work: Path
+    mapped: bytes, modules: Collection[str], options: Sequence[str], part: Part, seed: int, every: int, work: Path
 ) -> tuple[dict[str, Any], bytes]:
-    """Place and route with the ``options`` of :func:`arguments`; return the result and the configuration for ecppack.
-    Raises :class:`sim.toolchain.BuildError`.
+    """Place and route with the ``options`` of :func:`arguments`, and each row of ``every`` left empty, see
+    :func:`caesura.fpga.spacing.spaced`; return the result and the configuration for ecppack. Raises
+    :class:`sim.toolchain.BuildError`.
 
     The result holds ``seed``, ``fmax`` in MHz, ``use`` (used and available of each of ``RESOURCES``), ``paths``, see
     :func:`caesura.fpga.paths.worst_paths`, and ``floor``, see :func:`caesura.fpga.floor_plan.floor_plan`, of the
     ``modules`` of the netlist.
     """
-    (work / "mapped.json").write_bytes(mapped)
-    (work / "pins.lpf").write_text(_pins(part))
+    (work / "mapped.json").write_bytes(spaced(mapped, part, every))
+    (work / "pins.lpf").write_text(constraints(part, top_of(mapped)["ports"]))
     files = ["--json", "mapped.json", "--lpf", "pins.lpf", "--report", "report.json", "--sdf", "delays.sdf"]
     nextpnr([*options, *files, "--write", "placed.json", "--textcfg", "design.config"], work)
     report = json.loads((work / "report.json").read_text())
-    counts = report["utilization"]
+    counts, placed = report["utilization"], top_of((work / "placed.json").read_bytes())
+    gaps = sum(name.startswith(GAP) for name in placed["cells"]) // 2  # of each kind
     result = {
         "seed": seed,
         "fmax": round(min(clock["achieved"] for clock in report["fmax"].values()), 2),
-        "use": {name: [counts[cell]["used"], counts[cell]["available"]] for name, cell in RESOURCES.items()},
+        "use": {
+            name: [counts[cell]["used"] - gaps * (name in _IN_ROWS), counts[cell]["available"]]
+            for name, cell in RESOURCES.items()
+        },
         "paths": worst_paths(CellDelays.read(work / "delays.sdf"), SourceLines(top_of(mapped))),
-        "floor": floor_plan(top_of((work / "placed.json").read_bytes()), modules),
+        "floor": floor_plan(without_gaps(placed), modules),
     }
     return result, (work / "design.config").read_bytes()
 
 
-def _pins(part: Part) -> str:
-    if not part.clock:
-        return ""
-    return f'LOCATE COMP "clk" SITE "{part.clock}";\nIOBUF PORT "clk" IO_TYPE=LVCMOS33;\n'
+def constraints(part: Part, ports: Collection[str]) -> str:
+    """Return constraints for those of the ``ports`` whose pins are known."""
+    known = {name: pin for name, pin in part.pins.items() if name in ports}
+    lines = [f'LOCATE COMP "{name}" SITE "{pin.site}";\n' for name, pin in known.items()]
+    for name, pin in known.items():
+        lines += [f'IOBUF PORT "{name}" {setting}={value};\n' for setting, value in pin.settings.items()]
+    return "".join(lines)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caesura import api
+from caesura.fpga.boards import cycles_per_bit
 from caesura.fpga.tools import require
 from hw.board import BoardTop
 from hw.contract.params import KIB, SocParams
@@ -78,13 +79,12 @@ def board(name: str) -> VivadoBoard:
 
 def divided(clock: float, baud: int) -> tuple[int, int]:
     """Return by what the PLL divides for ``clock`` MHz, and the cycles of a bit at ``baud``. Raises
-    :class:`caesura.api.UsageError` where one is no whole number: bits may be 2 % longer or shorter."""
-    divider, divisor = _VCO / clock, round(clock * 1e6 / baud)
+    :class:`caesura.api.UsageError` where one is no whole number, see
+    :func:`caesura.fpga.boards.cycles_per_bit`."""
+    divider = _VCO / clock
     if clock < _SLOWEST or not divider.is_integer():
         raise api.UsageError(f"a clock of {clock:g} MHz does not divide {_VCO} MHz by 1 to 128: try 25 or 50")
-    if divisor < 2 or abs(clock * 1e6 / baud / divisor - 1) > 0.02:
-        raise api.UsageError(f"{baud} baud are no whole number of cycles at {clock:g} MHz: try 1000000")
-    return int(divider), divisor
+    return int(divider), cycles_per_bit(clock, baud)
 
 
 def project(params: SocParams, about: VivadoBoard, clock: float, baud: int) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """The board's netlist, in cells of the FPGA."""
 
-from caesura.fpga import PARTS, Flow, with_own_ports
-from hw.board import BoardTop
+from caesura.fpga import PARTS, Flow, on_pins
 from hw.contract.params import SocParams
 from sim.gates import GateLine, GateNetlist, GateSimulator
 from sim.toolchain import Stages
@@ -12,10 +11,10 @@ _SILENCE = 1000  #: cycles without a byte: longer than a response takes, and tha
 
 
 def mapped_board(params: SocParams) -> bytes:
-    """Return the board top of ``params`` after synthesis, as Yosys' JSON; it is made once and kept. Raises
-    :class:`sim.toolchain.BuildError` where Yosys is not installed."""
+    """Return the board of ``params`` as a bitstream has it, after synthesis, as Yosys' JSON; it is made once and kept.
+    Raises :class:`sim.toolchain.BuildError` where Yosys is not installed."""
     stages = Stages(subject="board", announcement="synthesis of the board, which is kept")
-    return Flow(PARTS[_PART], 100.0, stages).mapped(with_own_ports(f"{params.name} board", BoardTop(params, DIVISOR)))
+    return Flow(PARTS[_PART], 100.0, stages).mapped(on_pins(params, DIVISOR))
 
 
 def line_to_board(mapped: bytes) -> GateLine:

@@ -63,7 +63,7 @@ def test_what_is_no_project_is_refused(tmp_path, flags, told):
 
 def test_a_baud_rate_is_of_a_project():
     code, _, err = caesura_command("fpga", "--block", "lane", "--baud", "9600")
-    assert code and "--baud is of a Vivado project" in " ".join(err.split())
+    assert code and "--baud is of a serial line" in " ".join(err.split())
 
 
 def test_a_project_as_json(tmp_path):
