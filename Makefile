@@ -67,7 +67,6 @@ docs: setup ## build the documentation as a site in site/; links that lead nowhe
 silicon: setup ## place and route blocks that changed, and synthesise, place and route a machine (long; goes on where it was)
 	@$(BIN)/python -m benchmarks.silicon
 	@$(BIN)/python -m benchmarks.silicon --machines
-	@$(BIN)/caesura fpga --preset nano --seeds 1
 
 baseline: $(RUN_STAMP) ## rewrite benchmarks/baseline.json, after a change of cycles or code that is meant (minutes)
 	@$(BIN)/python -m benchmarks.baseline --write

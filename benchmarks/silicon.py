@@ -3,7 +3,7 @@ slow is noticed.
 
     python -m benchmarks.silicon [BLOCK ...]           # exit code 1 if a block is slower or larger than recorded
     python -m benchmarks.silicon --write [BLOCK ...]   # record what was measured, slower or not
-    python -m benchmarks.silicon --machines [--write]  # what whole machines take; synthesis alone takes long
+    python -m benchmarks.silicon --machines [--write]  # what whole machines take, and their clock (an hour)
 
 A block is placed again only where its netlist is another than the recorded one, or with ``--all``.
 """
@@ -13,22 +13,46 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import hw
-from caesura.fpga import PARTS, Flow, Netlist, blocks_of_products, by_module, elaborated, top_of, version
+from caesura.fpga import (
+    PARTS,
+    Flow,
+    Netlist,
+    Part,
+    blocks_of_products,
+    by_module,
+    closest_spacing,
+    elaborated,
+    top_of,
+    version,
+)
 from hw.contract.params import preset
 from sim.toolchain import Stages
 
 FILE = Path(__file__).with_name("silicon.json")
 PART = PARTS["lfe5um5g-25f"]  #: the smallest: placed soonest, on the same fabric as the others
 PRESET = "tiny"
-CLOCK = 100.0  #: MHz that whole machines aim at
+CLOCK = 50.0  #: MHz that whole machines aim at
 TARGET = 150.0  #: MHz that the tools aim at: beyond what any block reaches, as they rest once they are there
 SEEDS = (1, 2, 3)
-#: Whole machines that are to fit a part, with the multipliers that they may take of it.
-MACHINES = {"ecp5": (PARTS["lfe5um5g-85f"], 150), "nano": (PARTS["lfe5um5g-85f"], 44)}
+
+
+class Machine(NamedTuple):
+    """Is a whole machine that is to fit a ``part``: how many ``multipliers`` it may take of it, and the ``seeds`` with
+    which it is placed and routed, none where that does not succeed."""
+
+    part: Part
+    multipliers: int
+    seeds: tuple[int, ...]
+
+
+MACHINES = {
+    "ecp5": Machine(PARTS["lfe5um5g-85f"], 150, ()), "nano": Machine(PARTS["lfe5um5g-85f"], 44, (1, 2, 3)),
+}  # fmt: skip
 #: What the tools alone may change between two netlists that are nearly the same, as a share.
 FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
 PAGE = Path(__file__).parents[1] / "docs" / "fpga.md"
@@ -55,7 +79,7 @@ def measure(netlist: Netlist, stages: Stages | None = None) -> Row:
     ``worst_path`` from line to line, and ``netlist``, which tells netlists apart.
     """
     result, _ = flow(stages).run(netlist, SEEDS)
-    use, path = result["use"], result["paths"][0]
+    use = result["use"]
     return {
         "fmax_worst": result["fmax"]["worst"],
         "fmax_median": result["fmax"]["median"],
@@ -63,28 +87,45 @@ def measure(netlist: Netlist, stages: Stages | None = None) -> Row:
         "lut": use["lut"]["used"],
         "lut_percent": round(100 * use["lut"]["used"] / use["lut"]["available"], 1),
         "seeds": len(SEEDS),
-        "worst_path": f"{path['start']} -> {path['end']}",
+        "worst_path": _path(result),
         "netlist": netlist.digest,
     }
 
 
 def taken(name: str, stages: Stages) -> Row:
-    """Synthesise the machine of the preset ``name``. Raises :class:`sim.toolchain.BuildError`.
+    """Synthesise the machine of the preset ``name``, and place and route it where that succeeds. Raises
+    :class:`sim.toolchain.BuildError`.
 
     The row holds what it takes: ``mult``, ``lut``, ``lut_percent`` of the part, ``ff``, ``bram``; ``products``, the
-    multipliers that its products would take if there were as many; and ``tool``.
+    multipliers that its products would take if there were as many; and ``tool``. Of one that was routed, ``fmax_worst``
+    and ``fmax_median`` in MHz, ``seeds``, ``worst_path`` and ``router``, the tool.
     """
-    part, most = MACHINES[name]
+    part, most, seeds = MACHINES[name]
     netlist = elaborated(preset(name))
-    mapped = Flow(part, CLOCK, stages, most).mapped(netlist)
+    flow = Flow(part, CLOCK, stages, most, "static", "router2")
+    mapped = flow.mapped(netlist)
     cells = by_module(top_of(mapped), (), 0)[0]
-    row = {kind: cells[kind] for kind in ("mult", "lut", "ff", "bram")}
-    return {
-        **row,
+    row: Row = {kind: cells[kind] for kind in ("mult", "lut", "ff", "bram")}
+    row |= {
         "lut_percent": round(100 * row["lut"] / part.luts, 1),
         "products": blocks_of_products(netlist.text),
         "tool": version("synthesis"),
     }
+    if seeds:
+        result, _ = replace(flow, spacing=closest_spacing(mapped, part)).run(netlist, seeds)
+        row |= {
+            "fmax_worst": result["fmax"]["worst"],
+            "fmax_median": result["fmax"]["median"],
+            "seeds": len(seeds),
+            "worst_path": _path(result),
+            "router": version("place and route"),
+        }
+    return row
+
+
+def _path(result: Mapping[str, Any]) -> str:
+    path = result["paths"][0]
+    return f"{path['start']} -> {path['end']}"
 
 
 def worse(name: str, old: Row, new: Row) -> list[str]:
@@ -141,7 +182,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="How fast blocks of the RTL are on an ECP5.")
     parser.add_argument("blocks", nargs="*", help=f"of {', '.join(hw.BLOCKS)}; all by default")
     parser.add_argument("--write", action="store_true", help="record what was measured")
-    parser.add_argument("--machines", action="store_true", help="tell what whole machines take, instead of blocks")
+    parser.add_argument(
+        "--machines", action="store_true", help="tell what whole machines take and reach, instead of blocks"
+    )
     parser.add_argument("--all", action="store_true", help="place blocks that have not changed, too")
     given = parser.parse_args(arguments)
     if unknown := set(given.blocks) - set(hw.BLOCKS):

@@ -86,8 +86,9 @@ def fpga(
         raise api.UsageError("--serial is of a whole machine: leave out --block")
     if output is not None and area:
         raise api.UsageError("--area ends with synthesis, so there is no bitstream for --output")
-    from caesura.fpga import boards, flow, manifest, netlist, routing, spacing as gaps, tables, tools  # loads Amaranth
+    from caesura.fpga import boards, flow, manifest, netlist, routing, tables, tools  # loads Amaranth
     from caesura.fpga.area import by_module
+    from caesura.fpga.spacing import closest_spacing
     from caesura.fpga.synthesis import top_of
     from sim.toolchain import Stages
 
@@ -106,7 +107,7 @@ def fpga(
     work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0)
     mapped = work.mapped(design)
     if spacing is None and not block:
-        work = replace(work, spacing=gaps.spacing(mapped, part))
+        work = replace(work, spacing=closest_spacing(mapped, part))
     areas = tables.area_table(by_module(top_of(mapped), design.modules, depth))
     chosen = () if area else range(1, seeds + 1)
     about = manifest.manifest(design, hardware, work, chosen, block, rate)

@@ -8,5 +8,6 @@ from .netlist import (
     on_pins as on_pins,
     with_own_ports as with_own_ports,
 )
+from .spacing import closest_spacing as closest_spacing
 from .synthesis import blocks_of_products as blocks_of_products, synthesise as synthesise, top_of as top_of
 from .tools import found as found, version as version

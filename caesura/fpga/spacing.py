@@ -42,7 +42,7 @@ def logic(part: Part) -> dict[int, list[int]]:
     return {row: sorted(rows[row]) for row in sorted(rows)}
 
 
-def spacing(mapped: bytes, part: Part) -> int:
+def closest_spacing(mapped: bytes, part: Part) -> int:
     """Return the closest spacing for which a mapped netlist takes no more than four fifths of what is left of the part:
     each row of so many is to stay empty. 0 where there is no room for that."""
     luts = by_module(top_of(mapped), (), 0)[0]["lut"]

@@ -8,7 +8,7 @@ from caesura.fpga import tools
 from caesura.fpga.boards import PARTS
 from caesura.fpga.flow import Flow
 from caesura.fpga.netlist import in_harness
-from caesura.fpga.spacing import GAP, logic, spaced, spacing
+from caesura.fpga.spacing import GAP, closest_spacing, logic, spaced
 from caesura.fpga.synthesis import top_of
 from sim.toolchain import Stages
 from tests.caesura.fpga.test_flow import Power
@@ -41,7 +41,7 @@ def test_each_place_of_every_so_many_rows_is_taken():
 @pytest.mark.parametrize(("share", "every"), [(0.3, 3), (0.6, 4), (0.7, 8), (0.79, 0), (1.2, 0)])
 def test_rows_are_as_close_as_there_is_room_for(share, every):
     """A design takes four fifths of what is left at most: of 48 rows that is known to a row."""
-    assert spacing(netlist_of(int(share * PART.luts)), PART) == every
+    assert closest_spacing(netlist_of(int(share * PART.luts)), PART) == every
 
 
 def test_a_design_keeps_out_of_them_and_they_are_not_counted():
