@@ -1,9 +1,9 @@
 """Defines ``caesura fpga``, which takes the accelerator or one of its blocks to an FPGA."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group
@@ -11,7 +11,7 @@ from rich.console import Group
 from caesura import api
 from caesura.commands.options import Json, ParamsFile, Preset, Set
 from caesura.machines import machine
-from caesura.views import complain, json_text, say, tell, write, write_fpga_page
+from caesura.views import ColumnTable, complain, json_text, say, tell, write, write_fpga_page
 from hw.contract.params import SocParams
 
 #: Where nothing is asked for: a machine goes to a board that could hold it, a block to the smallest part.
@@ -113,30 +113,43 @@ def fpga(
     about = manifest.manifest(design, hardware, work, chosen, block, rate)
     title = f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {aim:g} MHz"
     if area:
-        if page is not None:
-            write_fpga_page(page, title, (), areas, None)
-        if as_json:
-            write(json_text({"manifest": about, "area": areas.fields()}))
-        else:
-            tell(areas.rich())
+        _show_area(about, title, areas, page, as_json=as_json)
         return
     result, bits = work.run(design, chosen)
-    shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
     if output is not None:
         flow.write_files(output, about, bits)
-    if page is not None:
-        write_fpga_page(page, title, shown, areas, result["floor"])
-    if as_json:
-        write(json_text({"manifest": about, **result}))
-    else:
-        say(title)
-        tell(Group(*(table.rich() for table in shown)))
-        if output is not None:
-            say(f"{output / 'design.bit'}: {len(bits):,} bytes")
+    _show_routed(about, title, result, areas, page, as_json=as_json)
+    if output is not None and not as_json:
+        say(f"{output / 'design.bit'}: {len(bits):,} bytes")
     if serial and (reached := result["fmax"]["best"]) < part.oscillator:
         complain(
             f"warning: it reaches {reached:g} MHz, and {on} gives it {part.oscillator:g}: its results can be wrong"
         )
+
+
+def _show_area(about: Mapping[str, Any], title: str, areas: ColumnTable, page: Path | None, *, as_json: bool) -> None:
+    if page is not None:
+        write_fpga_page(page, title, (), areas, None)
+    if as_json:
+        write(json_text({"manifest": about, "area": areas.fields()}))
+    else:
+        tell(areas.rich())
+
+
+def _show_routed(
+    about: Mapping[str, Any], title: str, result: Mapping[str, Any], areas: ColumnTable, page: Path | None, *,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from caesura.fpga import tables
+
+    shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
+    if page is not None:
+        write_fpga_page(page, title, shown, areas, result["floor"])
+    if as_json:
+        write(json_text({"manifest": about, **result}))
+        return
+    say(title)
+    tell(Group(*(table.rich() for table in shown)))
 
 
 def _one_of(flag: str, given: str | None, known: Sequence[str], default: int) -> str:

@@ -16,7 +16,7 @@ from sim.toolchain import KeptStages, Stages, key_of
 
 _FOLDER = "fpga"  #: of the cache
 #: Expected seconds per byte where this machine has not done it before: of RTLIL for synthesis, of the mapped netlist.
-_SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 3e-6
+_SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 1e-5
 
 
 @dataclass(frozen=True)
