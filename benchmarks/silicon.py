@@ -3,7 +3,7 @@ slow is noticed.
 
     python -m benchmarks.silicon [BLOCK ...]           # exit code 1 if a block is slower or larger than recorded
     python -m benchmarks.silicon --write [BLOCK ...]   # record what was measured, slower or not
-    python -m benchmarks.silicon --machines [--write]  # what whole machines take, and their clock (an hour)
+    python -m benchmarks.silicon --machines [--write] [NAME ...]  # what whole machines take, and their clock (an hour)
 
 A block is placed again only where its netlist is another than the recorded one, or with ``--all``.
 """
@@ -51,7 +51,7 @@ class Machine(NamedTuple):
 
 
 MACHINES = {
-    "ecp5": Machine(PARTS["lfe5um5g-85f"], 150, ()), "nano": Machine(PARTS["lfe5um5g-85f"], 44, (1, 2, 3)),
+    "ecp5": Machine(PARTS["lfe5um5g-85f"], 150, ()), "nano": Machine(PARTS["lfe5um5g-85f"], 44, (1,)),
 }  # fmt: skip
 #: What the tools alone may change between two netlists that are nearly the same, as a share.
 FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
@@ -180,24 +180,28 @@ def page(text: str, recorded: Mapping[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description="How fast blocks of the RTL are on an ECP5.")
-    parser.add_argument("blocks", nargs="*", help=f"of {', '.join(hw.BLOCKS)}; all by default")
+    parser.add_argument(
+        "names", nargs="*", help=f"of {', '.join(hw.BLOCKS)}, or with --machines of presets; all by default"
+    )
     parser.add_argument("--write", action="store_true", help="record what was measured")
     parser.add_argument(
         "--machines", action="store_true", help="tell what whole machines take and reach, instead of blocks"
     )
     parser.add_argument("--all", action="store_true", help="place blocks that have not changed, too")
     given = parser.parse_args(arguments)
-    if unknown := set(given.blocks) - set(hw.BLOCKS):
-        parser.error(f"no block named {', '.join(sorted(unknown))}; known are {', '.join(hw.BLOCKS)}")
+    known = MACHINES if given.machines else hw.BLOCKS
+    if unknown := set(given.names) - set(known):
+        parser.error(f"no {', '.join(sorted(unknown))} among {', '.join(known)}")
+    chosen = given.names or known
     recorded = read()
     stages, bad = Stages(subject="silicon", announcement="placing and routing what has changed"), []
-    for name in MACHINES if given.machines else ():
+    for name in chosen if given.machines else ():
         machine = taken(name, stages)
         print(f"{name}: {machine}")
         if given.write:
             recorded["presets"][name] = machine
             FILE.write_text(json.dumps(recorded, indent=1) + "\n")
-    for name in () if given.machines else given.blocks or hw.BLOCKS:
+    for name in () if given.machines else chosen:
         netlist = block(name)
         if not given.all and not changed(name, netlist, recorded["blocks"]):
             print(f"{name}: as recorded")
