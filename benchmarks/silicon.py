@@ -41,7 +41,7 @@ TARGET = 150.0  #: MHz that the tools aim at: beyond what any block reaches, as 
 SEEDS = (1, 2, 3)
 
 
-class Machine(NamedTuple):
+class SiliconMachine(NamedTuple):
     """Is a whole machine that is to fit a ``part``: how many ``multipliers`` it may take of it, and the ``seeds`` with
     which it is placed and routed, none where that does not succeed."""
 
@@ -51,7 +51,7 @@ class Machine(NamedTuple):
 
 
 MACHINES = {
-    "ecp5": Machine(PARTS["lfe5um5g-85f"], 150, ()), "nano": Machine(PARTS["lfe5um5g-85f"], 44, (1,)),
+    "ecp5": SiliconMachine(PARTS["lfe5um5g-85f"], 150, ()), "nano": SiliconMachine(PARTS["lfe5um5g-85f"], 44, (1,)),
 }  # fmt: skip
 #: What the tools alone may change between two netlists that are nearly the same, as a share.
 FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
