@@ -54,7 +54,7 @@ KINDS: dict[str, CampaignKind] = {
         "benchmarks.trust.program_campaign:differential", 250, 100, 17_000, must_reach.DIFFERENTIAL
     ),
     "frontdoor": CampaignKind("benchmarks.trust.front_door:FrontDoorCampaign", 1_000, 300, 20_000),
-    "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 150, 80, 10_000, must_reach.FAULTS),
+    "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 250, 80, 10_000, must_reach.FAULTS),
     "storms": CampaignKind("benchmarks.trust.storms:StormCampaign", 100, 60, 10_000, must_reach.STORMS),
     "late": CampaignKind("benchmarks.trust.late:LateCampaign", 60, 20, 3_000, must_reach.LATE),
     "residue": CampaignKind("benchmarks.trust.residue:ResidueCampaign", 60, 40, 3_000, must_reach.RESIDUE),

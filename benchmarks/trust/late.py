@@ -19,6 +19,7 @@ from sw.driver import Device, DeviceFault
 from sw.runtime import DeadlineMissed, Request, Runtime
 
 _TURNS = 4
+_APART = 0.8  #: how often the second model is on any engines, and not on those of the first
 _WITHIN = (1, 3000, 30_000)  #: cycles from arrival to deadline, at most
 _AT_ONCE = 25_000  #: cycles in which the host begins a request, clears memories and halts an engine
 _ENDED = 3_000_000  #: cycles in which the requests of a turn end, one that hangs for its limit among them
@@ -57,13 +58,16 @@ class _Turns:
         device = Device(bus)
         self._crafts = rng.choices(list(fleet().values()), k=2)
         self._models = [
-            device.load(
-                craft.named(name), rng.sample(range(PARAMS.engines), craft.engines), tenant=rng.choice((None, name))
-            )
-            for craft, name in zip(self._crafts, ("the one that hangs", "the other"), strict=True)
+            device.load(craft.named(name), self._engines(craft.engines, number), tenant=rng.choice((None, name)))
+            for number, (craft, name) in enumerate(zip(self._crafts, ("the one that hangs", "the other"), strict=True))
         ]
         plant(rng, bus, self._models[0], ["endless"])
         self._runtime = Runtime(device, rng.choice(("fcfs", "idle_time", "sjf")), preemptive=True)
+
+    def _engines(self, count: int, number: int) -> list[int]:
+        """Return engines for a model: the first ones, on which both are, but for some of the second model's."""
+        apart = number == 1 and self._rng.random() < _APART
+        return self._rng.sample(range(PARAMS.engines), count) if apart else list(range(count))
 
     def run(self) -> str:
         """Raises ``Mismatch``."""
@@ -79,20 +83,25 @@ class _Turns:
         self._reached["too late alone"] += 1
 
     def _waiting(self) -> None:
-        """One that is less urgent, and has not begun, is too late while another hangs."""
+        """One that is less urgent, and has not begun, is too late while another hangs on an engine that it needs. On
+        engines of its own it may be in time."""
         other = self._submit(0, priority=1)
-        self._must_miss(self._submit(1, self._deadline()))
+        sample = self._rng.randrange(len(self._crafts[1].inputs))
+        request = self._submit(1, self._deadline(), sample=sample)
+        if set(self._models[0].engines) & set(self._models[1].engines):
+            self._must_miss(request)
+            self._reached["too late waiting"] += 1
+        else:
+            self._may_miss(request, sample)
         if not isinstance(other.exception(), DeviceFault):
             raise Mismatch(f"the request that hangs ended with {other.exception()!r}")
-        self._reached["too late waiting"] += 1
 
     def _well(self) -> None:
         """One has time enough: its result is exact, whatever was aborted before it."""
         sample = self._rng.randrange(len(self._crafts[1].inputs))
         request = self._submit(1, self._bus.cycle + _ENDED, sample=sample)
         self._runtime.run_until_done()
-        if not np.array_equal(next(iter(request.result().values()))[0], self._crafts[1].outputs[sample]):
-            raise Mismatch("a request that is in time has a wrong result")
+        self._must_be_exact(request, sample)
         self._reached["in time"] += 1
 
     def _deadline(self) -> int:
@@ -102,6 +111,21 @@ class _Turns:
         craft, model = self._crafts[number], self._models[number]
         inputs = {craft.image.meta.inputs[0].name: craft.inputs[sample : sample + 1]}
         return self._runtime.submit(model, inputs, priority=priority, deadline=deadline)
+
+    def _may_miss(self, request: Request, sample: int) -> None:
+        self._runtime.run_until_done()
+        if request.exception() is not None:
+            self._must_miss(request)
+            return
+        assert request.ended is not None and request.deadline is not None
+        if request.ended > request.deadline:
+            raise Mismatch(f"a request was not ended {request.ended - request.deadline} cycles behind its deadline")
+        self._must_be_exact(request, sample)
+        self._reached["in time beside one that hangs"] += 1
+
+    def _must_be_exact(self, request: Request, sample: int) -> None:
+        if not np.array_equal(next(iter(request.result().values()))[0], self._crafts[1].outputs[sample]):
+            raise Mismatch("a request that is in time has a wrong result")
 
     def _must_miss(self, request: Request) -> None:
         self._runtime.run_until_done()
