@@ -56,7 +56,7 @@ KINDS: dict[str, CampaignKind] = {
     "frontdoor": CampaignKind("benchmarks.trust.front_door:FrontDoorCampaign", 1_000, 300, 20_000),
     "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 250, 80, 10_000, must_reach.FAULTS),
     "storms": CampaignKind("benchmarks.trust.storms:StormCampaign", 100, 60, 10_000, must_reach.STORMS),
-    "late": CampaignKind("benchmarks.trust.late:LateCampaign", 60, 20, 3_000, must_reach.LATE),
+    "late": CampaignKind("benchmarks.trust.late:LateCampaign", 100, 20, 3_000, must_reach.LATE),
     "residue": CampaignKind("benchmarks.trust.residue:ResidueCampaign", 60, 40, 3_000, must_reach.RESIDUE),
     "exchange": CampaignKind("benchmarks.trust.exchange:ExchangeCampaign", 200, 100, 10_000, must_reach.EXCHANGE),
     "urgent": CampaignKind("benchmarks.trust.urgent:UrgentCampaign", 200, 100, 10_000, must_reach.URGENT),

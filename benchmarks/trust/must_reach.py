@@ -17,7 +17,7 @@ STORMS = {
     **{f"fault: {kind}": 3 for kind in _FAULTS},
 }  # fmt: skip
 
-LATE = {"too late alone": 60, "too late waiting": 60, "in time": 40, "in time beside one that hangs": 3}
+LATE = {"too late alone": 100, "too late waiting": 80, "in time": 100, "in time beside one that hangs": 3}
 
 _LIVE = ("lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc")
 #: Numbers that are refused when they are too small or too large, and accepted otherwise.
