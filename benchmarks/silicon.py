@@ -13,19 +13,18 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hw
 from caesura.fpga import (
+    MACHINE_TOOLS,
     PARTS,
     Flow,
     Netlist,
     Part,
     blocks_of_products,
     by_module,
-    closest_spacing,
     elaborated,
     top_of,
     version,
@@ -102,7 +101,7 @@ def taken(name: str, stages: Stages) -> Row:
     """
     part, most, seeds = MACHINES[name]
     netlist = elaborated(preset(name))
-    flow = Flow(part, CLOCK, stages, most, "static", "router2")
+    flow = Flow(part, CLOCK, stages, most, *MACHINE_TOOLS)
     mapped = flow.mapped(netlist)
     cells = by_module(top_of(mapped), (), 0)[0]
     row: Row = {kind: cells[kind] for kind in ("mult", "lut", "ff", "bram")}
@@ -112,7 +111,7 @@ def taken(name: str, stages: Stages) -> Row:
         "tool": version("synthesis"),
     }
     if seeds:
-        result, _ = replace(flow, spacing=closest_spacing(mapped, part)).run(netlist, seeds)
+        result, _ = flow.with_room(mapped).run(netlist, seeds)
         row |= {
             "fmax_worst": result["fmax"]["worst"],
             "fmax_median": result["fmax"]["median"],

@@ -1,7 +1,6 @@
 """Defines ``caesura fpga``, which takes the accelerator or one of its blocks to an FPGA."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,16 +83,18 @@ def fpga(
         raise api.UsageError("--baud is of a serial line: ask for one with --serial or --vivado, or leave it out")
     if serial and block:
         raise api.UsageError("--serial is of a whole machine: leave out --block")
+    if spacing == 1:
+        raise api.UsageError("--spacing 1 leaves every row empty, and no place for anything: 0 for none, 2 for half")
     if output is not None and area:
         raise api.UsageError("--area ends with synthesis, so there is no bitstream for --output")
     from caesura.fpga import boards, flow, manifest, netlist, routing, tables, tools  # loads Amaranth
     from caesura.fpga.area import by_module
-    from caesura.fpga.spacing import closest_spacing
     from caesura.fpga.synthesis import top_of
     from sim.toolchain import Stages
 
-    chosen_placer = _one_of("--placer", placer, routing.PLACERS, 0 if block else 1)
-    chosen_router = _one_of("--router", router, routing.ROUTERS, 0 if block else 1)
+    usual = flow.BLOCK_TOOLS if block else flow.MACHINE_TOOLS
+    chosen_placer = _one_of("--placer", placer, routing.PLACERS, usual[0])
+    chosen_router = _one_of("--router", router, routing.ROUTERS, usual[1])
     tools.require("synthesis", *(() if area else ("place and route",)))
     netlist.known(block)
     on = board or (_PART if block else _BOARD)
@@ -106,19 +107,26 @@ def fpga(
         design = netlist.on_pins(hardware, bit) if serial else netlist.elaborated(hardware, block)
     work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0)
     mapped = work.mapped(design)
-    if spacing is None and not block:
-        work = replace(work, spacing=closest_spacing(mapped, part))
-    areas = tables.area_table(by_module(top_of(mapped), design.modules, depth))
-    chosen = () if area else range(1, seeds + 1)
-    about = manifest.manifest(design, hardware, work, chosen, block, rate)
+    if spacing is None and not block and not area:
+        work = work.with_room(mapped)
+    about = manifest.manifest(design, hardware, work, () if area else range(1, seeds + 1), block, rate)
     title = f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {aim:g} MHz"
+    if area or page is not None:
+        areas = tables.area_table(by_module(top_of(mapped), design.modules, depth))
     if area:
         _show_area(about, title, areas, page, as_json=as_json)
         return
-    result, bits = work.run(design, chosen)
+    result, bits = work.run(design, about["seeds"])
     if output is not None:
         flow.write_files(output, about, bits)
-    _show_routed(about, title, result, areas, page, as_json=as_json)
+    shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
+    if page is not None:
+        write_fpga_page(page, title, shown, areas, result["floor"])
+    if as_json:
+        write(json_text({"manifest": about, **result}))
+    else:
+        say(title)
+        tell(Group(*(table.rich() for table in shown)))
     if output is not None and not as_json:
         say(f"{output / 'design.bit'}: {len(bits):,} bytes")
     if serial and (reached := result["fmax"]["best"]) < part.oscillator:
@@ -136,28 +144,12 @@ def _show_area(about: Mapping[str, Any], title: str, areas: ColumnTable, page: P
         tell(areas.rich())
 
 
-def _show_routed(
-    about: Mapping[str, Any], title: str, result: Mapping[str, Any], areas: ColumnTable, page: Path | None, *,
-    as_json: bool,
-) -> None:  # fmt: skip
-    from caesura.fpga import tables
-
-    shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
-    if page is not None:
-        write_fpga_page(page, title, shown, areas, result["floor"])
-    if as_json:
-        write(json_text({"manifest": about, **result}))
-        return
-    say(title)
-    tell(Group(*(table.rich() for table in shown)))
-
-
-def _one_of(flag: str, given: str | None, known: Sequence[str], default: int) -> str:
-    """Return what was ``given``, else the one at ``default`` of those ``known``. Raises
-    :class:`caesura.api.UsageError` for others."""
+def _one_of(flag: str, given: str | None, known: Sequence[str], usual: str) -> str:
+    """Return what was ``given``, else what is ``usual``. Raises :class:`caesura.api.UsageError` for what is not
+    ``known``."""
     if given is not None and given not in known:
         raise api.UsageError(f"{flag} {given}: must be {' or '.join(known)}")
-    return given or known[default]
+    return given or usual
 
 
 def _write_project(

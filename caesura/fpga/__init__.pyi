@@ -1,6 +1,6 @@
 from .area import by_module as by_module
 from .boards import PARTS as PARTS, Part as Part
-from .flow import Flow as Flow
+from .flow import MACHINE_TOOLS as MACHINE_TOOLS, Flow as Flow
 from .netlist import (
     Netlist as Netlist,
     elaborated as elaborated,
@@ -8,6 +8,5 @@ from .netlist import (
     on_pins as on_pins,
     with_own_ports as with_own_ports,
 )
-from .spacing import closest_spacing as closest_spacing
 from .synthesis import blocks_of_products as blocks_of_products, synthesise as synthesise, top_of as top_of
 from .tools import found as found, version as version

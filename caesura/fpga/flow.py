@@ -4,7 +4,7 @@ import inspect
 import json
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from caesura.fpga.boards import Part
 from caesura.fpga.netlist import Netlist
 from sim.toolchain import KeptStages, Stages, key_of
 
+#: Placer and router of blocks, and of whole machines: nextpnr's own, and those that route a large design.
+BLOCK_TOOLS = (routing.PLACERS[0], routing.ROUTERS[0])
+MACHINE_TOOLS = (routing.PLACERS[1], routing.ROUTERS[1])
 _FOLDER = "fpga"  #: of the cache
 #: Expected seconds per byte where this machine has not done it before: of RTLIL for synthesis, of the mapped netlist.
 _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 1e-5
@@ -29,9 +32,15 @@ class Flow:
     target: float
     stages: Stages
     multipliers: int | None = None
-    placer: str = routing.PLACERS[0]
-    router: str = routing.ROUTERS[0]
+    placer: str = BLOCK_TOOLS[0]
+    router: str = BLOCK_TOOLS[1]
     spacing: int = 0
+
+    def with_room(self, mapped: bytes) -> "Flow":
+        """Return a flow that leaves as many rows empty as a ``mapped`` netlist has room for on the part. Raises
+        :class:`sim.toolchain.BuildError` without nextpnr, whose tables say where rows are."""
+        tools.require("place and route")
+        return replace(self, spacing=spacing.closest_spacing(mapped, self.part))
 
     def mapped(self, netlist: Netlist) -> bytes:
         """Return the netlist in cells of the part. Raises :class:`sim.toolchain.BuildError`."""

