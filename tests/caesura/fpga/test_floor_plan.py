@@ -30,8 +30,9 @@ def test_rooms_are_as_low_as_they_are_few():
     """Thirteen parts of a module are too many to be told apart, so that the module is one room; what has less than a
     hundredth of the cells is none."""
     many = [(f"machine.a.part{n}.x", (n, 0)) for n in range(13) for _ in range(20)]
-    modules = (*MODULES, *(f"machine.a.part{n}" for n in range(13)))
-    rooms = floor_plan(placed(*many, *[("machine.b.y", (50, 50))] * 90, ("top", (1, 1))), modules)["rooms"]
+    modules = (*MODULES, "machine.small", *(f"machine.a.part{n}" for n in range(13)))
+    small = [("machine.small.z", (1, 1))] * 3
+    rooms = floor_plan(placed(*many, *[("machine.b.y", (50, 50))] * 90, *small), modules)["rooms"]
     assert rooms == ["machine.a", "machine.b", "all else"]
     few = [cell for cell in many if not cell[0].startswith("machine.a.part12")]
     assert len(floor_plan(placed(*few), modules)["rooms"]) == 12
