@@ -9,7 +9,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, Measured, NotAvailableError, Target
 from benchmarks.lab import Lab
+from benchmarks.ledger.startup.sitecustomize import COPY, ROOTS
 from benchmarks.workloads import workload
 from sim.toolchain import BuildError
 
@@ -123,7 +123,7 @@ def _whatif(lab: Lab) -> Measured:
     model = workload("mobilenetv2")
     with tempfile.TemporaryDirectory(prefix="caesura-") as cache, checkout() as folder:
         path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-        env = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
+        env = {**os.environ, **_as_ours(folder), "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
         caesura = [sys.executable, "-P", "-m", "caesura"]
         options = ["--preset", "base"]
         lab.progress.task("building base")
@@ -137,6 +137,12 @@ def _whatif(lab: Lab) -> Measured:
     return Measured(took, "outputs: equal" in told, {"told": changed[0] if changed else told[-300:]})
 
 
+def _as_ours(folder: Path) -> dict[str, str]:
+    """Return the variable for which whoever watches this process takes files of a copy for those of the project."""
+    roots = os.environ.get(ROOTS)
+    return {ROOTS: os.pathsep.join([roots, f"{folder}{COPY}{ROOT}"])} if roots else {}
+
+
 @contextmanager
 def checkout() -> Iterator[Path]:
     """Yield a folder with the present sources, as a repository whose last commit they are. Raises
@@ -145,12 +151,11 @@ def checkout() -> Iterator[Path]:
         raise NotAvailableError("no checkout of Caesura, whose sources could be compared")
     with tempfile.TemporaryDirectory(prefix="caesura-") as made:
         folder, env = Path(made), dict(os.environ)
-        for name in _ran(["git", "ls-files", "--cached", "--others", "--exclude-standard"], ROOT, env).splitlines():
-            if (ROOT / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(ROOT / name, folder / name)
-        for arguments in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "start")):
-            _ran([*_GIT, *arguments], folder, env)
+        ours = [*_GIT, f"--git-dir={folder / '.git'}", f"--work-tree={ROOT}"]
+        _ran([*_GIT, "init", "--quiet"], folder, env)
+        _ran([*ours, "add", "--all"], ROOT, env)
+        _ran([*ours, "commit", "--quiet", "--message", "start"], ROOT, env)
+        _ran([*_GIT, "reset", "--quiet", "--hard"], folder, env)
         yield folder
 
 

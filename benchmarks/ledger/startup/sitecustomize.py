@@ -14,11 +14,13 @@ from collections.abc import Mapping
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 LOG, ROOTS = "CAESURA_FILES_LOG", "CAESURA_FILES_ROOTS"  #: variables: a file, and folders with a separator between
+COPY = "\t"  #: in ROOTS between a folder and that of which it is a copy: its files are noted as the other's
 UNSEEN = "! "  #: how the line of a process that does not import this module begins
 
 
-def watch(log: str, roots: tuple[str, ...]) -> None:
-    """Append the path of every file below ``roots`` that this process executes or reads to ``log``, a line each."""
+def watch(log: str, roots: Mapping[str, str]) -> None:
+    """Append the path of every file below ``roots`` that this process executes or reads to ``log``, a line each. What
+    each of them begins with is told as the root's value."""
     seen = set[str]()
     writes, flags = os.O_WRONLY | os.O_RDWR, os.O_WRONLY | os.O_APPEND
     fspath, fsdecode, absolute = os.fspath, os.fsdecode, os.path.abspath
@@ -46,8 +48,9 @@ def watch(log: str, roots: tuple[str, ...]) -> None:
             return
         seen.add(name)
         path = absolute(name)
-        if path.startswith(roots):
-            add(path)
+        for root, told in roots.items():
+            if path.startswith(root):
+                add(told + path[len(root) :])
 
     sys.addaudithook(note)
 
@@ -62,5 +65,11 @@ def _is_unseen(executable: object, command: object, folder: object, variables: M
     return not found or any(letter in str(one) for one in options for letter in "IES")
 
 
+def _roots(variable: str) -> dict[str, str]:
+    """Return how paths of interest begin, and what is noted instead."""
+    pairs = [entry.partition(COPY) for entry in variable.split(os.pathsep)]
+    return {f"{folder}{os.sep}": f"{original or folder}{os.sep}" for folder, _, original in pairs}
+
+
 if __name__ == "sitecustomize" and LOG in os.environ:
-    watch(os.environ[LOG], tuple(f"{root}{os.sep}" for root in os.environ[ROOTS].split(os.pathsep)))
+    watch(os.environ[LOG], _roots(os.environ[ROOTS]))

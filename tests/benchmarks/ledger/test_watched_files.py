@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.ledger.file_digests import ROOT
-from benchmarks.ledger.startup.sitecustomize import LOG, ROOTS, UNSEEN
+from benchmarks.ledger.startup.sitecustomize import COPY, LOG, ROOTS, UNSEEN
 
 
 @pytest.fixture
@@ -41,6 +41,17 @@ def test_processes_that_it_starts(seen):
     child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import second'], check=True)"
     forked = "import os\nif not os.fork():\n    import third\n    os._exit(0)\nos.wait()"
     assert seen(f"{child}\n{forked}") == ["second.py", "third.py"]
+
+
+def test_files_of_a_copy_are_the_originals(seen, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "fourth.py").write_text("value = 2\n")
+    child = (
+        "import os, subprocess, sys; own = os.environ[%r]; roots = {%r: os.pathsep.join([own, %r + own])};"
+        "subprocess.run([sys.executable, '-c', 'import fourth'], cwd=%r, check=True, env={**os.environ, **roots})"
+    )
+    assert seen(child % (ROOTS, ROOTS, f"{copy}{COPY}", str(copy))) == ["fourth.py"]
 
 
 def test_what_is_written_or_read_as_text_does_not_count(seen):
