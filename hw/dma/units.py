@@ -18,6 +18,7 @@ from hw.dma.sink import BUS_SINK_TAG, LV0_TAG, BusSink, Lv0Sink, ScratchpadSink
 from hw.dma.source import BUS_SOURCE_TAG, BusSource, ScratchpadSource
 from hw.interfaces import UnitPort
 from hw.scratchpad import word_bits
+from hw.spill import Spill
 
 
 class CopyUnit(wiring.Component):
@@ -68,22 +69,22 @@ class CopyUnit(wiring.Component):
         wiring.connect(m, realign.beat, sink.beat)
 
         # A run goes to the realigner's queue, and, if it reads, to the register the source works from.
+        m.submodules.spill = spill = Spill(runs.i.payload.shape())
         fetching = Signal(runs.i.payload.shape())
         fetching_valid = Signal()
-        fetch_free = Signal()
         reads = planner.run.payload.reads
         m.d.comb += [
-            fetch_free.eq(~fetching_valid | source.run.ready),
             runs.i.payload.eq(planner.run.payload),
-            runs.i.valid.eq(planner.run.valid & (fetch_free | ~reads)),
-            planner.run.ready.eq(runs.i.ready & (fetch_free | ~reads)),
+            runs.i.valid.eq(planner.run.valid & (spill.i.ready | ~reads)),
+            spill.i.payload.eq(planner.run.payload),
+            spill.i.valid.eq(planner.run.valid & runs.i.ready & reads),
+            planner.run.ready.eq(runs.i.ready & (spill.i.ready | ~reads)),
+            spill.o.ready.eq(~fetching_valid | source.run.ready),
             source.run.valid.eq(fetching_valid),
             source.run.payload.eq(fetching),
         ]
-        with m.If(source.run.ready):
-            m.d.sync += fetching_valid.eq(0)
-        with m.If(planner.run.valid & planner.run.ready & reads):
-            m.d.sync += [fetching.eq(planner.run.payload), fetching_valid.eq(1)]
+        with m.If(spill.o.ready):
+            m.d.sync += [fetching.eq(spill.o.payload), fetching_valid.eq(spill.o.valid)]
 
         # An abort or a bus error discards what is under way; a fault of the planner lets earlier runs finish.
         dead, faulted = Signal(), Signal()
@@ -91,7 +92,7 @@ class CopyUnit(wiring.Component):
         m.d.comb += stop.eq(unit.abort | dead)
         with m.If(unit.abort | bus_error):
             m.d.sync += dead.eq(1)
-        m.d.comb += [planner.stop.eq(stop | bus_error), source.stop.eq(stop), realign.discard.eq(stop)]
+        m.d.comb += [planner.stop.eq(stop), source.stop.eq(stop), realign.discard.eq(stop)]
         if "discard" in sink.signature.members:
             m.d.comb += sink.discard.eq(stop)
 
@@ -116,7 +117,15 @@ class CopyUnit(wiring.Component):
             unit.mon_extent_valid.eq(planner.extent_valid),
         ]
         m.d.comb += unit.busy.eq(
-            planner.busy | fetching_valid | runs.busy | source.busy | realign.busy | sink.busy | unit.done | unit.fault
+            planner.busy
+            | spill.kept
+            | fetching_valid
+            | runs.busy
+            | source.busy
+            | realign.busy
+            | sink.busy
+            | unit.done
+            | unit.fault
         )
         return m
 
