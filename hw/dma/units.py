@@ -70,21 +70,23 @@ class CopyUnit(wiring.Component):
 
         # A run goes to the realigner's queue, and, if it reads, to the register the source works from.
         m.submodules.spill = spill = Spill(runs.i.payload.shape())
+        wiring.connect(m, planner.run, spill.i)
         fetching = Signal(runs.i.payload.shape())
         fetching_valid = Signal()
-        reads = planner.run.payload.reads
+        fetch_free = Signal()
+        run = spill.o.payload
         m.d.comb += [
-            runs.i.payload.eq(planner.run.payload),
-            runs.i.valid.eq(planner.run.valid & (spill.i.ready | ~reads)),
-            spill.i.payload.eq(planner.run.payload),
-            spill.i.valid.eq(planner.run.valid & runs.i.ready & reads),
-            planner.run.ready.eq(runs.i.ready & (spill.i.ready | ~reads)),
-            spill.o.ready.eq(~fetching_valid | source.run.ready),
+            fetch_free.eq(~fetching_valid | source.run.ready),
+            runs.i.payload.eq(run),
+            runs.i.valid.eq(spill.o.valid & (fetch_free | ~run.reads)),
+            spill.o.ready.eq(runs.i.ready & (fetch_free | ~run.reads)),
             source.run.valid.eq(fetching_valid),
             source.run.payload.eq(fetching),
         ]
-        with m.If(spill.o.ready):
-            m.d.sync += [fetching.eq(spill.o.payload), fetching_valid.eq(spill.o.valid)]
+        with m.If(source.run.ready):
+            m.d.sync += fetching_valid.eq(0)
+        with m.If(spill.o.valid & spill.o.ready & run.reads):
+            m.d.sync += [fetching.eq(run), fetching_valid.eq(1)]
 
         # An abort or a bus error discards what is under way; a fault of the planner lets earlier runs finish.
         dead, faulted = Signal(), Signal()
