@@ -1,6 +1,6 @@
 """Collects what goes wrong while a body runs."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -62,13 +62,11 @@ class FaultCollector(wiring.Component):
         with m.Else():
             m.d.sync += deadlock.eq(0)
 
-        # Overflow is looked at one cycle later, to keep it out of the semaphores' path.
+        # Overflow, and whose signals it was, are looked at one cycle later, to keep both out of the semaphores' path.
         too_much = Signal.like(self.overflow)
-        signalled = Signal(len(Unit))
-        m.d.sync += [
-            too_much.eq(self.overflow),
-            signalled.eq(Cat((mask & self.overflow).any() for mask in self.signal)),
-        ]
+        masks = [Signal.like(self.overflow, name=f"signalled{u}") for u in range(len(Unit))]
+        m.d.sync += too_much.eq(self.overflow)
+        m.d.sync += [mask.eq(source) for mask, source in zip(masks, self.signal, strict=True)]
         pcs = [Signal(PC, name=f"signalled_pc{u}") for u in range(len(Unit))]
         m.d.sync += [pc.eq(source) for pc, source in zip(pcs, self.signal_pc, strict=True)]
 
@@ -80,7 +78,7 @@ class FaultCollector(wiring.Component):
                 missing = self.wait[u] & ~self.nonzero
                 self._report(m, found, info, Fault.SEMAPHORE_UNDERFLOW, u, self.head_pc[u], missing)
         for u in reversed(range(len(Unit))):
-            with m.If(signalled[u]):
+            with m.If((masks[u] & too_much).any()):
                 self._report(m, found, info, Fault.SEMAPHORE_OVERFLOW, u, pcs[u], too_much)
         for u in reversed(range(len(Unit))):
             with m.If(self.unit_fault[u]):

@@ -18,6 +18,7 @@ from hw.dma.sink import BUS_SINK_TAG, LV0_TAG, BusSink, Lv0Sink, ScratchpadSink
 from hw.dma.source import BUS_SOURCE_TAG, BusSource, ScratchpadSource
 from hw.interfaces import UnitPort
 from hw.scratchpad import word_bits
+from hw.spill import Spill
 
 
 class CopyUnit(wiring.Component):
@@ -68,22 +69,24 @@ class CopyUnit(wiring.Component):
         wiring.connect(m, realign.beat, sink.beat)
 
         # A run goes to the realigner's queue, and, if it reads, to the register the source works from.
+        m.submodules.spill = spill = Spill(runs.i.payload.shape())
+        wiring.connect(m, planner.run, spill.i)
         fetching = Signal(runs.i.payload.shape())
         fetching_valid = Signal()
         fetch_free = Signal()
-        reads = planner.run.payload.reads
+        run = spill.o.payload
         m.d.comb += [
             fetch_free.eq(~fetching_valid | source.run.ready),
-            runs.i.payload.eq(planner.run.payload),
-            runs.i.valid.eq(planner.run.valid & (fetch_free | ~reads)),
-            planner.run.ready.eq(runs.i.ready & (fetch_free | ~reads)),
+            runs.i.payload.eq(run),
+            runs.i.valid.eq(spill.o.valid & (fetch_free | ~run.reads)),
+            spill.o.ready.eq(runs.i.ready & (fetch_free | ~run.reads)),
             source.run.valid.eq(fetching_valid),
             source.run.payload.eq(fetching),
         ]
         with m.If(source.run.ready):
             m.d.sync += fetching_valid.eq(0)
-        with m.If(planner.run.valid & planner.run.ready & reads):
-            m.d.sync += [fetching.eq(planner.run.payload), fetching_valid.eq(1)]
+        with m.If(spill.o.valid & spill.o.ready & run.reads):
+            m.d.sync += [fetching.eq(run), fetching_valid.eq(1)]
 
         # An abort or a bus error discards what is under way; a fault of the planner lets earlier runs finish.
         dead, faulted = Signal(), Signal()
@@ -91,7 +94,7 @@ class CopyUnit(wiring.Component):
         m.d.comb += stop.eq(unit.abort | dead)
         with m.If(unit.abort | bus_error):
             m.d.sync += dead.eq(1)
-        m.d.comb += [planner.stop.eq(stop | bus_error), source.stop.eq(stop), realign.discard.eq(stop)]
+        m.d.comb += [planner.stop.eq(stop), source.stop.eq(stop), realign.discard.eq(stop)]
         if "discard" in sink.signature.members:
             m.d.comb += sink.discard.eq(stop)
 
@@ -116,7 +119,15 @@ class CopyUnit(wiring.Component):
             unit.mon_extent_valid.eq(planner.extent_valid),
         ]
         m.d.comb += unit.busy.eq(
-            planner.busy | fetching_valid | runs.busy | source.busy | realign.busy | sink.busy | unit.done | unit.fault
+            planner.busy
+            | spill.kept
+            | fetching_valid
+            | runs.busy
+            | source.busy
+            | realign.busy
+            | sink.busy
+            | unit.done
+            | unit.fault
         )
         return m
 

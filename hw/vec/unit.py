@@ -1,7 +1,7 @@
 """Defines the vector unit of an engine."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
 from hw.contract.isa import Op, VecOp
@@ -10,6 +10,7 @@ from hw.contract.params import SocParams
 from hw.interfaces import ReadPort, UnitPort, WritePort, struct_layout
 from hw.mac.accumulators import AccReadPort
 from hw.scratchpad import word_bits
+from hw.spill import Spill
 from hw.vec import check
 from hw.vec.combine import WriteCombiner
 from hw.vec.datapath import Datapath
@@ -54,6 +55,7 @@ class VecUnit(wiring.Component):
         m.submodules.walker = walker = Walker((params.vec_groups - 1).bit_length())
         m.submodules.loader = loader = ParameterLoader(params)
         m.submodules.datapath = datapath = Datapath(params)
+        m.submodules.spill = spill = Spill(data.StructLayout({"d": LV1_ADDR, "vector": 8 * lanes, "last": 1}))
         m.submodules.combiner = combiner = WriteCombiner(params)
         wiring.connect(m, wiring.flipped(self.d), combiner.port)
         m.d.comb += [walker.insn.eq(insn), loader.p.eq(insn.p), loader.t.eq(insn.t)]
@@ -168,11 +170,17 @@ class VecUnit(wiring.Component):
             datapath.step.eq(ready), datapath.a.eq(a_vector), datapath.b.eq(b_vector), datapath.acc.eq(acc_vector),
             datapath.entries.eq(loader.entries), datapath.table_write.eq(loader.table_write),
             datapath.table_addr.eq(loader.table_addr), datapath.table_data.eq(loader.table_data),
-            combiner.valid.eq(datapath.result.valid & datapath.result.final & ~stop),
-            combiner.d.eq(datapath.result.d),
-            combiner.last.eq(datapath.result.last),
-            combiner.vector.eq(datapath.vector),
-            en.eq(~combiner.valid | combiner.ready),
+            spill.i.valid.eq(datapath.result.valid & datapath.result.final & ~stop),
+            spill.i.payload.d.eq(datapath.result.d),
+            spill.i.payload.last.eq(datapath.result.last),
+            spill.i.payload.vector.eq(datapath.vector),
+            spill.clear.eq(stop),
+            en.eq(spill.i.ready),
+            combiner.valid.eq(spill.o.valid & ~stop),
+            combiner.d.eq(spill.o.payload.d),
+            combiner.last.eq(spill.o.payload.last),
+            combiner.vector.eq(spill.o.payload.vector),
+            spill.o.ready.eq(combiner.ready),
         ]  # fmt: skip
         with m.If(stop):
             m.d.sync += [fetched.valid.eq(0), ready.valid.eq(0)]

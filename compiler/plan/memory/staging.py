@@ -40,7 +40,5 @@ def _touched(layer: Layer) -> Iterator[str]:
         return
     yield from layer.inputs
     yield from layer.outputs
-    if isinstance(layer, ConvLayer) and layer.addition:
-        yield layer.addition.other
     if isinstance(layer, MoveLayer):
         yield from (copy.src for copy in layer.copies)

@@ -9,8 +9,10 @@ import caesura
 from benchmarks.workloads import inputs, workload
 from compiler import ALL_LV2, Options, compile_with_report, import_model, reference
 from compiler.pipeline import build
+from compiler.plan.layers.layer import ConvLayer
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.step import ModelStep
+from compiler.plan.lowered_model import LoweredModel
 from compiler.plan.memory.budget import SLACK, tile_bytes
 from compiler.plan.memory.packing import Areas, best_packing
 from compiler.plan.memory.sharing import SharedBuffer
@@ -137,3 +139,16 @@ def test_no_tensor_lies_in_the_areas_while_weights_pass_them():
     first, second = buffers((32, 0, 1), (32, 2, 3))
     found = best_packing([first, second], TINY, Chain(), Areas(64, [[], [first], [second], []], frozenset({3})), 160)
     assert (found.offsets[id(first)], found.offsets[id(second)]) == (0, 64)
+
+
+def test_what_is_added_and_constant_passes_nothing():
+    """It lies among the parameters. So tensors have the staging areas while a matrix is multiplied whose other operands
+    are on chip: in an encoder that does not fit, and was refused."""
+    path, params = workload("bert_tiny_1x512"), preset("base").replace(lv2_bytes=512 * KIB)
+    model = LoweredModel.of(import_model(path), params, Options(engines=2, lv2_limit=ALL_LV2))
+    assert any(
+        isinstance(one, ConvLayer) and one.addition and one.addition.constant is not None for one in model.layers
+    )
+    touched = StagedSteps.of([ModelStep.alone(one) for one in model.layers], 0, params).tensors
+    assert not [name for names in touched for name in names if model.graph.tensors[name].data is not None]
+    assert compile_with_report(path, params).image.meta.lv2_bytes <= 512 * KIB
