@@ -35,8 +35,8 @@ from sim.toolchain import Stages
 FILE = Path(__file__).with_name("silicon.json")
 PART = PARTS["lfe5um5g-25f"]  #: the smallest: placed soonest, on the same fabric as the others
 PRESET = "tiny"
-CLOCK = 50.0  #: MHz that whole machines aim at
-TARGET = 150.0  #: MHz that the tools aim at: beyond what any block reaches, as they rest once they are there
+CLOCK = 75.0  #: MHz that whole machines aim at: beyond what any reaches, too
+TARGET = 150.0  #: MHz that blocks aim at: beyond what any block reaches, as they rest once they are there
 SEEDS = (1, 2, 3)
 
 
