@@ -18,7 +18,7 @@ from hw.dma.sink import BUS_SINK_TAG, LV0_TAG, BusSink, Lv0Sink, ScratchpadSink
 from hw.dma.source import BUS_SOURCE_TAG, BusSource, ScratchpadSource
 from hw.interfaces import UnitPort
 from hw.scratchpad import word_bits
-from hw.spill import Spill
+from hw.spill_register import SpillRegister
 
 
 class CopyUnit(wiring.Component):
@@ -69,7 +69,7 @@ class CopyUnit(wiring.Component):
         wiring.connect(m, realign.beat, sink.beat)
 
         # A run goes to the realigner's queue, and, if it reads, to the register the source works from.
-        m.submodules.spill = spill = Spill(runs.i.payload.shape())
+        m.submodules.spill = spill = SpillRegister(runs.i.payload.shape())
         wiring.connect(m, planner.run, spill.i)
         fetching = Signal(runs.i.payload.shape())
         fetching_valid = Signal()

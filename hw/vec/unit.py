@@ -10,7 +10,7 @@ from hw.contract.params import SocParams
 from hw.interfaces import ReadPort, UnitPort, WritePort, struct_layout
 from hw.mac.accumulators import AccReadPort
 from hw.scratchpad import word_bits
-from hw.spill import Spill
+from hw.spill_register import SpillRegister
 from hw.vec import check
 from hw.vec.combine import WriteCombiner
 from hw.vec.datapath import Datapath
@@ -55,7 +55,7 @@ class VecUnit(wiring.Component):
         m.submodules.walker = walker = Walker((params.vec_groups - 1).bit_length())
         m.submodules.loader = loader = ParameterLoader(params)
         m.submodules.datapath = datapath = Datapath(params)
-        m.submodules.spill = spill = Spill(data.StructLayout({"d": LV1_ADDR, "vector": 8 * lanes, "last": 1}))
+        m.submodules.spill = spill = SpillRegister(data.StructLayout({"d": LV1_ADDR, "vector": 8 * lanes, "last": 1}))
         m.submodules.combiner = combiner = WriteCombiner(params)
         wiring.connect(m, wiring.flipped(self.d), combiner.port)
         m.d.comb += [walker.insn.eq(insn), loader.p.eq(insn.p), loader.t.eq(insn.t)]

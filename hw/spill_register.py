@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 
-class Spill(wiring.Component):
+class SpillRegister(wiring.Component):
     """Passes entries on in the cycle in which they come; keeps one that is not taken at once.
 
     ``i.ready`` comes from a register alone: whoever fills ``i`` goes on for one entry after ``o`` has stopped, and

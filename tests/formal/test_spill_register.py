@@ -1,13 +1,13 @@
 import pytest
 from amaranth.hdl import Assert, Module, Mux, Signal
 
-from hw.spill import Spill
+from hw.spill_register import SpillRegister
 from tests.formal.harness import prove, specification
 
 WIDTH = 2
 
 
-def claims(dut: Spill) -> tuple[Module, list[Signal]]:
+def claims(dut: SpillRegister) -> tuple[Module, list[Signal]]:
     """What a spill register is: returns the specification and its inputs."""
     m = specification()
     m.submodules.dut = dut
@@ -33,11 +33,11 @@ def claims(dut: Spill) -> tuple[Module, list[Signal]]:
 
 @pytest.mark.formal
 def test_spill_keeps_what_is_not_taken_and_no_more(tmp_path):
-    m, inputs = claims(Spill(WIDTH))
+    m, inputs = claims(SpillRegister(WIDTH))
     prove(m, inputs, tmp_path, depth=3, induction=True)
 
 
-class Forgetful(Spill):
+class Forgetful(SpillRegister):
     """Forgets what it keeps when nothing comes behind it."""
 
     def elaborate(self, platform) -> Module:
