@@ -27,7 +27,7 @@ lookup loop lower made mask matrix measure measurements memory metrics mismatch 
 multipliers name narrow native need neighbours nest netlist next no normalise not now number object of on open option
 options origin other out output ownership pad parameter partition past path pending periodic permute picture piece
 pipeline pixel plain plot pointwise poisson pool prepare pressure priority private problem process product progress
-quantise read real realign receiver recipe recovery reduce refuse register registry release remedies repeat report reset
+quantise read real realign receiver recipe recovery reduce refuse registry release remedies repeat report reset
 reshape resize robin role room round rule runtime sample scale schema scope search sequence serial serve served serving
 sets settle setup short shortest side signature simulate simulators sink situation slave slice sliding slope snapshot
 softmax space started status stop storage store strided structure sum surroundings synchronised table taking terminal
