@@ -34,10 +34,11 @@ def test_measured(network, tmp_path):
 
 def test_measured_on_the_rtl(tmp_path):
     path = tmp_path / "x.cimg"
-    text = said("examples/digits/digits.onnx", "-o", str(path), "--order", "measured", "--backend", "native")
+    digits = "examples/digits/digits.onnx"
+    text = said(digits, "-o", str(path), "--preset", "base", "--order", "measured", "--backend", "native")
     cycles = model_cycles(Image.load(path), "native")
     assert f"measured on the RTL (native): {cycles:,} cycles" in " ".join(text.split())
-    assert cycles != model_cycles(Image.load(path))
+    assert cycles != model_cycles(Image.load(path))  # which are near, and on small machines often the same
 
 
 def test_a_backend_is_for_orders_that_are_measured(tmp_path):
