@@ -1,4 +1,4 @@
-"""Networks of published loads: their sizes, and layers of small ones, which must be right."""
+"""Networks of published loads: their sizes, and results of small ones, which must be right."""
 
 import math
 
@@ -97,8 +97,8 @@ def flat_kernels():
     ],
     ids=lambda network: network.name,
 )
-def test_layers_of_small_ones_are_within_their_contract(network, tmp_path):
-    """All are equal but averages, which may be off by one, and what differs from then on."""
+def test_results_of_small_ones_are_right(network, tmp_path):
+    """All are exact but DenseNet's, where averages may be off by one: each of its layers is within its contract."""
     path = tmp_path / "network.onnx"
     write_network(network, path)
     assert not [op.reason for op in import_model(path).ops if isinstance(op, Host)]
@@ -108,3 +108,4 @@ def test_layers_of_small_ones_are_within_their_contract(network, tmp_path):
         observing = compile_with_report(path, device.params, observe=True, engines=1)
         result = check(device, path, observing.image, observing.graph, [feed], [outputs])
     assert result.ok, result.summary()
+    assert network.name.startswith("densenet201") or not result.output_difference, result.summary()
