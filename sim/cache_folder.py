@@ -19,6 +19,8 @@ import numpy as np
 _ROOT = Path(__file__).parents[1]
 _COMPILED = "__pycache__"  #: made by Python from what is hashed
 
+BLOCK = 4096  #: bytes that a file takes at least
+
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -89,8 +91,9 @@ def sources_digest(*folders: str, root: Path = _ROOT) -> str:
 
 
 class BoundedFolder:
-    """Keeps files in the folder ``path``, of ``most`` bytes together: those not used for longest go first. A file is
-    written at once or not at all. A folder that cannot be written to is no error: what is kept there is made again."""
+    """Keeps files in the folder ``path``, of ``most`` bytes together, where each takes a :data:`BLOCK` at least: those
+    not used for longest go first. A file is written at once or not at all. A folder that cannot be written to is no
+    error: what is kept there is made again."""
 
     def __init__(self, path: Path, most: int) -> None:
         self.path, self._most = path, most
@@ -122,7 +125,7 @@ class BoundedFolder:
         """Remove the oldest files until the rest fits."""
         total = 0
         for _, size, name in sorted(self._files(), reverse=True):
-            total += size
+            total += max(size, BLOCK)
             if total > self._most:
                 self.remove(name)
 

@@ -48,6 +48,8 @@ class Desk:
 
     def __exit__(self, *error: object) -> None:
         self._workers.__exit__(*error)
+        if self._store:  # once: to look through the store takes longer than to make an object
+            self._store.prune()
 
     def compile(
         self, steps: Sequence[ModelStep], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
@@ -131,8 +133,6 @@ class Desk:
                 self._store.keep(key, made, answer)
             elif self._store and questions[key].step.free and questions[key].step.places:
                 self._store.keep(key, RefusedRegion(str(made)))
-        if self._store:
-            self._store.prune()
 
     def _file(self, key: str, question: Question, made: StepObject | CompileError) -> str | None:
         """File the object of ``question``, which has ``key``; return the key of its answer, if it is a question."""

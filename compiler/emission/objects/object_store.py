@@ -73,6 +73,7 @@ class ObjectStore:
         """Remove the files that have not been used for longest if there is too much, once something was written."""
         if self._written:
             self._files.prune()
+            self._written = False
 
 
 class _Values(pickle.Unpickler):

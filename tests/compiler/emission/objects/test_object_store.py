@@ -4,8 +4,12 @@ import os
 
 import pytest
 
+from compiler.compile import compile_with_report
 from compiler.emission.objects.object_store import ObjectStore
 from compiler.emission.objects.step_object import StepObject
+from hw.contract.params import preset
+from sim.cache_folder import BLOCK, BoundedFolder
+from tests.support.networks import DIGITS
 
 ONE, OTHER = StepObject((), ()), StepObject()
 
@@ -40,11 +44,21 @@ def test_what_was_not_used_for_longest_goes(tmp_path):
         store.keep(key, ONE)
         newest = max(tmp_path.iterdir(), key=lambda path: path.stat().st_mtime_ns)
         os.utime(newest, (1000 + age, 1000 + age))
-    size = newest.stat().st_size
+    assert newest.stat().st_size < BLOCK, "so that it takes one"
     assert store.find("a")  # used now
-    store = ObjectStore(tmp_path, 2 * size)
+    store = ObjectStore(tmp_path, 2 * BLOCK)
     store.prune()
     assert len(list(tmp_path.iterdir())) == 4, "nothing was written"
     store.keep("e", ONE)
     store.prune()
     assert [key for key in "abcde" if store.find(key)] == ["a", "e"]
+
+
+def test_a_compilation_looks_through_the_store_once(monkeypatch, tmp_path):
+    """That takes 0.4 s where 100,000 objects are, and a search compiles hundreds of times."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    looks = list[BoundedFolder]()
+    monkeypatch.setattr(BoundedFolder, "prune", lambda folder: looks.append(folder))
+    for _ in range(2):  # the second finds all, and writes nothing
+        compile_with_report(DIGITS, preset("tiny"))
+        assert len(looks) == 1
