@@ -118,17 +118,8 @@ class CopyUnit(wiring.Component):
             unit.mon_extent.eq(planner.extent),
             unit.mon_extent_valid.eq(planner.extent_valid),
         ]
-        m.d.comb += unit.busy.eq(
-            planner.busy
-            | spill.kept
-            | fetching_valid
-            | runs.busy
-            | source.busy
-            | realign.busy
-            | sink.busy
-            | unit.done
-            | unit.fault
-        )
+        at_work = (planner.busy, spill.kept, fetching_valid, runs.busy, source.busy, realign.busy, sink.busy)
+        m.d.comb += unit.busy.eq(Cat(*at_work, unit.done, unit.fault).any())
         return m
 
 
