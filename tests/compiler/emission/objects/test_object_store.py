@@ -55,7 +55,7 @@ def test_what_was_not_used_for_longest_goes(tmp_path):
 
 
 def test_a_compilation_looks_through_the_store_once(monkeypatch, tmp_path):
-    """That takes 0.4 s where 100,000 objects are, and a search compiles hundreds of times."""
+    """That takes half a second where 100,000 objects are, and a search compiles hundreds of times."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     looks = list[BoundedFolder]()
     monkeypatch.setattr(BoundedFolder, "prune", lambda folder: looks.append(folder))
