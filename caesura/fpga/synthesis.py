@@ -30,7 +30,7 @@ _MAP = (
     "techmap -map chains.v", "opt_clean", f"synth_ecp5 -top {TOP} -run coarse: -json mapped.json",
 )  # fmt: skip
 #: All that a mapped netlist depends on, beside the netlist and the version of Yosys.
-DEPENDS_ON = (*_COARSE, *_MAP, _CHAINS.read_text(), "no_rw_check")
+DEPENDS_ON = (*_COARSE, *_MAP, _CHAINS.read_text(), "no_rw_check", "elements named apart")
 #: A product as RTLIL has it, with its parameters.
 _PRODUCT = re.compile(r"^  cell \$mul (\S+)\n((?:    parameter .*\n)+)", re.MULTILINE)
 #: A memory of whose words none is looked at that is read while it is written, and what a reader says of that.
@@ -38,6 +38,8 @@ _UNCHECKED = re.compile(r"attribute \\no_rw_check 1\n(?:  attribute .*\n)*  memo
 _READER = re.compile(
     r'(parameter \\MEMID "\\\\(\S+)"\n(?:    parameter .*\n)*?    parameter \\COLLISION_X_MASK )1\'0$', re.MULTILINE
 )
+#: The number of an element at the end of a name. One of bits follows a space.
+_ELEMENT = re.compile(r"(?<=[^\s\[])\[(\d+)\](?=\s)")
 _WIDTH = re.compile(r"parameter \\[AB]_WIDTH (\d+)")
 
 
@@ -52,6 +54,13 @@ def without_collisions(rtlil: str) -> str:
     return "".join(map(unchecked, re.split(r"^(?=module )", rtlil, flags=re.MULTILINE)))
 
 
+def with_elements_apart(rtlil: str) -> str:
+    """Return a netlist in which no element of an array is named like a bit of another signal, ``a.3`` in place of
+    ``a[3]``: where results of ABC come back, Yosys takes one for the other, and ends with an internal error if the
+    element is wider."""
+    return _ELEMENT.sub(r".\1", rtlil)
+
+
 def synthesise(netlist: Netlist, work: Path) -> bytes:
     """Return the mapped netlist as Yosys' JSON. Raises :class:`sim.toolchain.BuildError`."""
     return _mapped(netlist, (), work)
@@ -60,17 +69,21 @@ def synthesise(netlist: Netlist, work: Path) -> bytes:
 def synthesise_without(netlist: Netlist, excess: int, work: Path) -> bytes:
     """Return the netlist mapped with ``excess`` multipliers fewer: the narrowest products become adders. Raises
     :class:`sim.toolchain.BuildError`."""
-    (work / "netlist.il").write_text(without_collisions(netlist.text))
+    _write(netlist, work)
     yosys((*_COARSE, "write_rtlil coarse.il"), work)
     coarse = (work / "coarse.il").read_text()
     return _mapped(netlist, [f"chtype -set {_SOFT} c:{name}" for name in _narrowest(coarse, excess)], work)
 
 
 def _mapped(netlist: Netlist, choices: Sequence[str], work: Path) -> bytes:
-    (work / "netlist.il").write_text(without_collisions(netlist.text))
+    _write(netlist, work)
     (work / "chains.v").write_text(_CHAINS.read_text())
     yosys((*_COARSE, *choices, *_MAP), work)
     return (work / "mapped.json").read_bytes()
+
+
+def _write(netlist: Netlist, work: Path) -> None:
+    (work / "netlist.il").write_text(with_elements_apart(without_collisions(netlist.text)))
 
 
 def _narrowest(coarse: str, number: int) -> list[str]:

@@ -1,9 +1,11 @@
 """What is known of a netlist, and done with it, ahead of Yosys."""
 
+import re
+
 import pytest
 
 from caesura.fpga.netlist import elaborated
-from caesura.fpga.synthesis import blocks_of_products, without_collisions
+from caesura.fpga.synthesis import blocks_of_products, with_elements_apart, without_collisions
 from hw.contract.params import preset
 
 _CELL = """  cell $mul $1
@@ -37,3 +39,13 @@ def test_a_memory_whose_collisions_nobody_sees_needs_no_logic_for_them():
     lane, mac = (elaborated(preset("tiny"), name).text for name in ("lane", "mac"))
     assert lane.count("COLLISION_X_MASK 1'0") == 1 and without_collisions(lane).count("COLLISION_X_MASK 1'1") == 1
     assert "COLLISION_X_MASK 1'0" in mac and without_collisions(mac) == mac  # its memories do not say so
+
+
+def test_no_element_of_an_array_is_named_like_a_bit():
+    executor = elaborated(preset("tiny"), "executor").text
+    apart = with_elements_apart(executor)
+    assert "  wire width 32 \\parameters[3]\n" in executor and "  wire width 32 \\parameters.3\n" in apart
+    named = set(re.findall(r"^ *(?:wire|cell|memory) .*?(\\\S+)$", apart, re.MULTILINE))
+    assert not [name for name in named if name.endswith("]")]
+    assert len(named) == len(set(re.findall(r"^ *(?:wire|cell|memory) .*?(\\\S+)$", executor, re.MULTILINE)))
+    assert apart.count(" [31:0]\n") == executor.count(" [31:0]\n")
