@@ -8,6 +8,7 @@ from caesura.lengths.kernel_source import KernelFiles, read_kernels
 from hw.contract.params import preset
 from hw.image.image import ImageError
 from hw.image.kernel_attributes import KernelAttributes
+from sim.cache_folder import BLOCK
 from tests.support.images import copy_image
 
 TINY = preset("tiny")
@@ -56,7 +57,7 @@ def test_a_file_of_another_kernel_is_not_taken(tmp_path):
 
 
 def test_the_size_is_bounded_and_the_oldest_goes(tmp_path):
-    size = len(made(5).to_bytes())
+    size = max(BLOCK, len(made(5).to_bytes()))
     files = KernelFiles(tmp_path, most=3 * size + 50)
     for age, value in enumerate((5, 6, 7)):
         files.keep("origin", made(value))
