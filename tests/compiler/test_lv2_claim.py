@@ -70,9 +70,10 @@ def test_both_prices_refuse(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(lv2_claim, "planned_cycles", lambda *_: 1.0)
         assert _claimed("digits") < both
-    dearer = property(lambda self: 1.03 if self.plan.options.lv2_limit != ALL_LV2 else 1.0)
-    monkeypatch.setattr(lv2_claim._Ordered, "price", dearer)
-    assert _claimed("digits") == TINY.lv2_bytes
+    for price, claimed in ((1.05, both), (1.09, TINY.lv2_bytes)):  # a spill may be hidden, but not one as dear as that
+        dearer = property(lambda self, price=price: price if self.plan.options.lv2_limit != ALL_LV2 else 1.0)
+        monkeypatch.setattr(lv2_claim._Ordered, "price", dearer)
+        assert _claimed("digits") == claimed
 
 
 @pytest.mark.parametrize("options", [{"cancel_interval": 0}, {"order": "source"}, {"regions": False}, {"split": False}])
