@@ -5,8 +5,8 @@ of LV2, and claims the smallest whose plan costs at most ``CLAIM_LOSS`` more tha
 run.
 
 A plan has two prices. That of its order is had before anything is cut into tiles, and most parts that are too small are
-refused by it. It knows what is spilled, but not what hides it, and so it refuses only what it makes much dearer. That of
-its jobs as they are scheduled (:mod:`compiler.emission.link.job_schedule`) knows tiles, jobs and how far loads run
+refused by it. It knows what is spilled, but not what hides it, and so it refuses only what it makes much dearer. That
+of its jobs as they are scheduled (:mod:`compiler.emission.link.job_schedule`) knows tiles, jobs and how far loads run
 ahead, and decides.
 """
 
@@ -28,8 +28,8 @@ from hw.contract.params import KIB, SocParams
 
 #: Of the cycles with all of LV2, what a smaller part may cost more.
 CLAIM_LOSS = 0.02
-#: What it may cost by the price of its order, which takes no spill to be hidden: of ResNet-50 on ``base`` a part that cost
-#: 1.2 % cost 5.7 % by it.
+#: What it may cost by the price of its order, which takes no spill to be hidden: of ResNet-50 on ``base`` a part that
+#: cost 1.1 % cost 5.7 % by it.
 _ORDER_LOSS = 4 * CLAIM_LOSS
 #: What it may cost by the schedule of jobs, which was seen to leave out up to two fifths of what a part costs.
 _JOBS_LOSS = 0.6 * CLAIM_LOSS
