@@ -23,10 +23,10 @@ def calls_for_each_instruction(height: int, width: int) -> tuple[float, Image]:
 
 
 @pytest.mark.parametrize(
-    "height, width, most", [(540, 960, 263), pytest.param(1080, 1920, 644, marks=pytest.mark.slow)]
+    "height, width, most", [(540, 960, 585), pytest.param(1080, 1920, 1047, marks=pytest.mark.slow)]
 )
 def test_points_of_a_large_image(height, width, most):
-    """``most`` calls of the compiler for each instruction: a tenth above what it made."""
+    """``most`` calls of the compiler for each instruction: a tenth above what it made, of all parts of LV2 that it tried."""
     calls, image = calls_for_each_instruction(height, width)
     assert calls < most
     assert len(image.meta.cancel_points) > 1000
