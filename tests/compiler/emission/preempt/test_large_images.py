@@ -26,7 +26,7 @@ def calls_for_each_instruction(height: int, width: int) -> tuple[float, Image]:
     "height, width, most", [(540, 960, 585), pytest.param(1080, 1920, 1047, marks=pytest.mark.slow)]
 )
 def test_points_of_a_large_image(height, width, most):
-    """``most`` calls of the compiler for each instruction: a tenth above what it made, of all parts of LV2 that it tried."""
+    """``most`` calls of the compiler for each instruction: a tenth above what it made, for all the parts of LV2."""
     calls, image = calls_for_each_instruction(height, width)
     assert calls < most
     assert len(image.meta.cancel_points) > 1000
