@@ -29,7 +29,8 @@ def fpga(
     block: Annotated[
         str | None, typer.Option("--block", help=f"one block alone, see docs/fpga.md (default part: {_PART})")
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="place and route with seeds 1 to N")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="place and route with N seeds")] = 1,
+    first: Annotated[int, typer.Option("--first-seed", min=1, help="of these: some are never routed")] = 1,
     target: Annotated[
         float | None,
         typer.Option(
@@ -72,9 +73,9 @@ def fpga(
     project of a whole board."""
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
     if vivado is not None:
-        given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--multipliers": multipliers is not None,
-                 "--placer": placer, "--router": router, "--spacing": spacing is not None, "--serial": serial,
-                 "--area": area, "--report": page}  # fmt: skip
+        given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--first-seed": first > 1,
+                 "--multipliers": multipliers is not None, "--placer": placer, "--router": router,
+                 "--spacing": spacing is not None, "--serial": serial, "--area": area, "--report": page}  # fmt: skip
         if beside := [flag for flag, there in given.items() if there]:
             raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
         _write_project(hardware, vivado, target, baud, output, as_json=as_json)
@@ -109,7 +110,7 @@ def fpga(
     mapped = work.mapped(design)
     if spacing is None and not block and not area:
         work = work.with_room(mapped)
-    about = manifest.manifest(design, hardware, work, () if area else range(1, seeds + 1), block, rate)
+    about = manifest.manifest(design, hardware, work, () if area else range(first, first + seeds), block, rate)
     title = f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {aim:g} MHz"
     if area or page is not None:
         areas = tables.area_table(by_module(top_of(mapped), design.modules, depth))

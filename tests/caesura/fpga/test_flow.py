@@ -173,12 +173,12 @@ def test_boards_have_parts(name):
 def test_the_command_tells_a_block_in_json(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(hw, "BLOCKS", {"power": lambda params: Power(2, registers=True)})
     words = ["caesura", "fpga", "--block", "power", "--seeds", "2", "--json", "-o", str(tmp_path / "out")]
-    words += ["--report", str(tmp_path / "p.html")]
+    words += ["--first-seed", "4", "--report", str(tmp_path / "p.html")]
     monkeypatch.setattr("sys.argv", words)
     with pytest.raises(SystemExit, match="0"):
         cli.main()
     told = json.loads(capsys.readouterr().out)
-    assert told["seeds"].keys() == {"1", "2"} and told["fmax"]["worst"] == min(told["seeds"].values())
+    assert told["seeds"].keys() == {"4", "5"} and told["fmax"]["worst"] == min(told["seeds"].values())
     assert told["manifest"] == json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert told["manifest"]["block"] == "power" and "nextpnr" in told["manifest"]["tools"]["place and route"]
     assert (tmp_path / "out" / "design.bit").read_bytes()[:2] == b"\xff\x00"
