@@ -52,6 +52,7 @@ class RegisterFile(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         bus = self.bus
+        addr, write = Signal.like(bus.addr), Signal()  # as they came, a cycle ahead of their decoding
         single = {reg.offset // 4: reg for reg in self.table if reg.count == 1}
         arrays = [reg for reg in self.table if reg.count > 1]
         leaves = [
@@ -59,35 +60,36 @@ class RegisterFile(wiring.Component):
             for i in range(max(single, default=0) + 1)
         ]
         index_bits = (len(leaves) - 1).bit_length()
-        mapped = {reg: self._within(reg) for reg in self.table}
+        mapped = {reg: _within(addr, reg) for reg in self.table}
 
         with m.FSM():
             with m.State("IDLE"):
+                m.d.sync += [addr.eq(bus.addr), write.eq(bus.write)]
                 with m.If(bus.valid):
                     m.next = "ACCESS"
             with m.State("ACCESS"):
                 m.d.sync += [
-                    bus.rdata.eq(mux_tree(bus.addr[:index_bits], leaves)),
+                    bus.rdata.eq(mux_tree(addr[:index_bits], leaves)),
                     bus.error.eq(~Cat(mapped[reg] for reg in self.table if reg.access != Access.RO).any()),
                 ]
-                with m.If(~bus.write):
+                with m.If(~write):
                     m.d.sync += bus.error.eq(~Cat(mapped.values()).any())
                 m.next = "DONE"
                 for reg in single.values():
                     element = getattr(self.regs, reg.name.lower())
-                    m.d.comb += element.r_stb.eq(mapped[reg] & ~bus.write)
+                    m.d.comb += element.r_stb.eq(mapped[reg] & ~write)
                     if reg.access != Access.RO:
-                        m.d.comb += element.w_stb.eq(mapped[reg] & bus.write)
+                        m.d.comb += element.w_stb.eq(mapped[reg] & write)
                     if reg.access == Access.WO:
                         with m.If(mapped[reg]):
                             m.d.sync += bus.rdata.eq(0)
                 for reg in arrays:
                     array = getattr(self.regs, reg.name.lower())
                     writable = reg.access != Access.RO
-                    with m.If(mapped[reg] & (~bus.write | int(writable))):
-                        m.d.comb += array.read.eq(~bus.write)
+                    with m.If(mapped[reg] & (~write | int(writable))):
+                        m.d.comb += array.read.eq(~write)
                         if writable:
-                            m.d.comb += array.write.eq(bus.write)
+                            m.d.comb += array.write.eq(write)
                         m.d.sync += bus.rdata.eq(array.r_data)
                         with m.If(~array.ack):
                             m.next = "ACCESS"
@@ -100,14 +102,14 @@ class RegisterFile(wiring.Component):
             if reg.access != Access.RO:
                 m.d.comb += wires.w_data.eq(bus.wdata)
             if reg.count > 1:
-                m.d.comb += wires.index.eq(bus.addr - reg.offset // 4)
+                m.d.comb += wires.index.eq(addr - reg.offset // 4)
         return m
 
-    def _within(self, reg: Reg) -> Value:
-        first = reg.offset // 4
-        if reg.count == 1:
-            return self.bus.addr == first
-        return (self.bus.addr >= first) & (self.bus.addr < first + reg.count)
+
+def _within(addr: Value, reg: Reg) -> Value:
+    """Return whether the word address ``addr`` is that of ``reg``, or of one of several."""
+    first = reg.offset // 4
+    return addr == first if reg.count == 1 else (addr >= first) & (addr < first + reg.count)
 
 
 class CsrSlave(wiring.Component):

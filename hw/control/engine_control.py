@@ -147,7 +147,7 @@ class EngineControl(wiring.Component):
     def _connect_units(self, m: Module, executor, loader, ld2, queues, semaphores, faults) -> None:
         """Connect dispatch to the units through their queues, with LD2 shared between body and loader."""
         abort = Signal()
-        m.d.comb += abort.eq(executor.abort | self.halt)
+        m.d.sync += abort.eq(executor.abort | self.halt)  # units stop a cycle later: the level goes everywhere
         for unit, queue in zip(Unit, queues, strict=True):
             m.d.comb += [
                 queue.push.valid.eq(executor.dispatch.push[unit]),

@@ -151,7 +151,8 @@ class UnitQueue(wiring.Component):
         self._granted = Signal()  #: the head has its semaphores
 
     def _entry(self) -> data.StructLayout:
-        members = {"insn": format_bits(FORMATS[self.op]) - 8, "pc": PC}
+        """Return what is kept of a command; ``needs`` says that it waits for semaphores at all."""
+        members = {"needs": 1, "insn": format_bits(FORMATS[self.op]) - 8, "pc": PC}
         if self.unit in _SOURCE_SEGMENT:
             members |= {"src_base": ADDR, "src_limit": ADDR}
         if self.unit in _DESTINATION_SEGMENT:
@@ -162,7 +163,7 @@ class UnitQueue(wiring.Component):
         m = Module()
         entry = self._entry()
         # Commands of DRAM's loads are the widest and in no hurry; their semaphores, which come first, are.
-        quick = format_bits(FORMATS[self.op][: 1 + len(_MASKS)]) - 8 if self.unit == Unit.LD2 else None
+        quick = 1 + format_bits(FORMATS[self.op][: 1 + len(_MASKS)]) - 8 if self.unit == Unit.LD2 else None
         m.submodules.queue = queue = RamQueue(entry, self.params.unit_queue_depth, quick)
         m.submodules.flying = flying = self._flying
         in_flight, owed, granted = self._in_flight, self._owed, self._granted
@@ -172,25 +173,22 @@ class UnitQueue(wiring.Component):
         m.d.comb += [
             self.push.ready.eq(queue.i.ready),
             queue.i.valid.eq(self.push.valid),
+            queue.i.payload.needs.eq(self._field(command.insn, "wait").any()),
             queue.i.payload.insn.eq(command.insn[8:]),
         ]
-        for name in entry.members:
-            if name != "insn":
-                m.d.comb += queue.i.payload[name].eq(command[name])
+        passed = [name for name in entry.members if name not in ("needs", "insn")]
+        for name in passed:
+            m.d.comb += queue.i.payload[name].eq(command[name])
 
         # Head: its semaphores.
         head = queue.o.payload
         take = Signal()
         insn = Signal(INSN_BITS)
-        mask = Signal(self.params.semaphores)
-        needs = Signal()
         m.d.comb += [
             queue.o.ready.eq(take),
             insn.eq(Cat(Const(int(self.op), 8), head.insn)),
-            mask.eq(self._field(insn, "wait")),
-            needs.eq(mask.any()),
-            self.wait.eq(mask),
-            self.request.eq(queue.o.valid & needs & ~granted & ~self.halt),
+            self.wait.eq(self._field(insn, "wait")),
+            self.request.eq(queue.o.valid & head.needs & ~granted & ~self.halt),
         ]
         with m.If(take):
             m.d.sync += granted.eq(0)
@@ -199,13 +197,12 @@ class UnitQueue(wiring.Component):
 
         # To the unit, as long as there is room to remember the command until it is done.
         m.d.comb += [
-            self.cmd.valid.eq(queue.o.valid & (granted | ~needs) & (in_flight != UNIT_IN_FLIGHT) & ~self.halt),
+            self.cmd.valid.eq(queue.o.valid & (granted | ~head.needs) & (in_flight != UNIT_IN_FLIGHT) & ~self.halt),
             self.cmd.payload.insn.eq(insn),
             take.eq(self.cmd.valid & self.cmd.ready),
         ]
-        for name in entry.members:
-            if name != "insn":
-                m.d.comb += self.cmd.payload[name].eq(head[name])
+        for name in passed:
+            m.d.comb += self.cmd.payload[name].eq(head[name])
 
         # Commands in flight. A unit may be done before the queue shows the entry: remember how often.
         finish = Signal()
@@ -225,7 +222,7 @@ class UnitQueue(wiring.Component):
         m.d.comb += [
             self.empty.eq(queue.empty),
             self.idle.eq(self.empty & (in_flight == 0)),
-            self.stuck.eq(queue.o.valid & needs & ~granted & (in_flight == 0)),
+            self.stuck.eq(queue.o.valid & head.needs & ~granted & (in_flight == 0)),
             self.head_pc.eq(head.pc),
         ]
         return m

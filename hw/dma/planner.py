@@ -88,6 +88,7 @@ class Planner(wiring.Component):
         m.d.comb += illegal.eq((insn.len == 0) | (insn.n2 == 0) | (insn.n1 == 0) | (insn.n0 == 0) | forbidden)
         count = [Signal(16, name=f"i{k}") for k in range(3)]
         highest = [Signal(16, name=f"highest{k}") for k in range(3)]  # that each of them reaches
+        at_end = [Signal(name=f"at_end{k}") for k in range(3)]  # that they have reached it
         src, dst = Signal(ADDR), Signal(ADDR)
         src_rows = [Signal(ADDR, name=f"src_row{k}") for k in (1, 2)]  # src where i0 = 0, and where i1 = i0 = 0
         dst_rows = [Signal(ADDR, name=f"dst_row{k}") for k in (1, 2)]
@@ -100,23 +101,30 @@ class Planner(wiring.Component):
                 last_read.eq(read_end - 1),
                 *(i.eq(0) for i in count),
                 *(most.eq(n - 1) for most, n in zip(highest, (insn.n0, insn.n1, insn.n2), strict=True)),
+                *(end.eq(n == 1) for end, n in zip(at_end, (insn.n0, insn.n1, insn.n2), strict=True)),
                 *(row.eq(insn.src) for row in (src, *src_rows)),
                 *(row.eq(insn.dst) for row in (dst, *dst_rows)),
             ]
 
         # Walk the loops.
         offsets_ready, checked_ready, run_ready = Signal(), Signal(), Signal()
-        at_end = [Signal(name=f"at_end{k}") for k in range(3)]
-        m.d.comb += [end.eq(i == most) for end, i, most in zip(at_end, count, highest, strict=True)]
+        following = [Signal(16, name=f"following{k}") for k in range(3)]
+        m.d.comb += [to.eq(Mux(end, 0, i + 1)) for to, end, i in zip(following, at_end, count, strict=True)]
+        reached = [to == most for to, most in zip(following, highest, strict=True)]
         clipped = ~((insn.lo1 <= count[1]) & (count[1] < insn.hi1) & (insn.lo0 <= count[0]) & (count[0] < insn.hi0))
+        moved = [
+            _moved(m, at_end, src, src_rows, [insn.src_s0, insn.src_s1, insn.src_s2]),
+            _moved(m, at_end, dst, dst_rows, [insn.dst_s0, insn.dst_s1, insn.dst_s2]),
+        ]
         with m.If(walking & offsets_ready):
-            m.d.sync += count[0].eq(count[0] + 1)
+            m.d.sync += [src.eq(moved[0]), dst.eq(moved[1])]
+            m.d.sync += [count[0].eq(following[0]), at_end[0].eq(reached[0])]
             with m.If(at_end[0]):
-                m.d.sync += [count[0].eq(0), count[1].eq(count[1] + 1)]
+                m.d.sync += [count[1].eq(following[1]), at_end[1].eq(reached[1])]
+                m.d.sync += [rows[0].eq(to) for rows, to in zip((src_rows, dst_rows), moved, strict=True)]
                 with m.If(at_end[1]):
-                    m.d.sync += [count[1].eq(0), count[2].eq(count[2] + 1), walking.eq(~at_end[2])]
-            _advance(m, at_end, src, src_rows, [insn.src_s0, insn.src_s1, insn.src_s2])
-            _advance(m, at_end, dst, dst_rows, [insn.dst_s0, insn.dst_s1, insn.dst_s2])
+                    m.d.sync += [count[2].eq(following[2]), at_end[2].eq(reached[2]), walking.eq(~at_end[2])]
+                    m.d.sync += [rows[1].eq(to) for rows, to in zip((src_rows, dst_rows), moved, strict=True)]
 
         # First stage: offsets of the first and last byte read and written.
         offsets = Signal(
@@ -226,8 +234,8 @@ class Planner(wiring.Component):
             m.d.sync += run.tag[name].eq(sources[name] if name in sources else insn[name])
 
 
-def _advance(m: Module, at_end: list, here: Signal, rows: list[Signal], strides: list) -> None:
-    """Move one side to the next run: one adder, whose operands depend on the loops that end here."""
+def _moved(m: Module, at_end: list, here: Signal, rows: list[Signal], strides: list) -> Signal:
+    """Return where the next run of one side lies: one adder, whose operands depend on the loops that end here."""
     base, stride = Signal.like(here), Signal(signed(ADDR))
     row1, row2 = rows
     m.d.comb += [base.eq(here), stride.eq(strides[0])]
@@ -237,11 +245,7 @@ def _advance(m: Module, at_end: list, here: Signal, rows: list[Signal], strides:
             m.d.comb += [base.eq(row2), stride.eq(strides[2])]
     moved = Signal.like(here)
     m.d.comb += moved.eq(base + stride)
-    m.d.sync += here.eq(moved)
-    with m.If(at_end[0]):
-        m.d.sync += row1.eq(moved)
-        with m.If(at_end[1]):
-            m.d.sync += row2.eq(moved)
+    return moved
 
 
 def _beyond(m: Module, name: str, first, last, limit):

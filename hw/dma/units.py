@@ -98,17 +98,21 @@ class CopyUnit(wiring.Component):
         if "discard" in sink.signature.members:
             m.d.comb += sink.discard.eq(stop)
 
-        m.d.sync += unit.fault.eq(0)
+        # What may be to blame is kept every cycle; whether it is, is known a cycle later.
+        failed, info = Signal(), Signal.like(unit.fault_info)
+        m.d.sync += [failed.eq(0), info.eq(planner.fault_info), unit.fault.eq(failed), unit.fault_info.eq(info)]
         with m.If((planner.fault | bus_error) & ~faulted & ~stop):
-            m.d.sync += [faulted.eq(1), unit.fault.eq(1), unit.fault_info.eq(planner.fault_info)]
+            m.d.sync += [faulted.eq(1), failed.eq(1)]
         if self._bus_side is not None:
             watcher = {"src": realign, "dst": sink}[self._bus_side]
+            by_bus, tag = Signal(), Signal.like(watcher.error_tag)
             m.d.comb += bus_error.eq(watcher.error)
-            with m.If(bus_error & ~faulted & ~stop):
+            m.d.sync += [by_bus.eq(bus_error), tag.eq(watcher.error_tag)]
+            with m.If(by_bus):
                 m.d.sync += [
                     unit.fault_info.code.eq(Fault.BUS),
-                    unit.fault_info.pc.eq(watcher.error_tag.pc),
-                    unit.fault_info.addr.eq(watcher.error_tag[self._bus_side]),
+                    unit.fault_info.pc.eq(tag.pc),
+                    unit.fault_info.addr.eq(tag[self._bus_side]),
                 ]
 
         m.d.sync += [
@@ -119,7 +123,7 @@ class CopyUnit(wiring.Component):
             unit.mon_extent_valid.eq(planner.extent_valid),
         ]
         at_work = (planner.busy, spill.kept, fetching_valid, runs.busy, source.busy, realign.busy, sink.busy)
-        m.d.comb += unit.busy.eq(Cat(*at_work, unit.done, unit.fault).any())
+        m.d.comb += unit.busy.eq(Cat(*at_work, unit.done, failed, unit.fault).any())
         return m
 
 

@@ -52,7 +52,7 @@ class VecUnit(wiring.Component):
         cmd = Signal(unit.cmd.payload.shape())
         insn = Signal(struct_layout(Op.VEC))
         m.d.comb += insn.eq(cmd.insn)
-        m.submodules.walker = walker = Walker((params.vec_groups - 1).bit_length())
+        m.submodules.walker = walker = Walker(params)
         m.submodules.loader = loader = ParameterLoader(params)
         m.submodules.datapath = datapath = Datapath(params)
         m.submodules.spill = spill = SpillRegister(data.StructLayout({"d": LV1_ADDR, "vector": 8 * lanes, "last": 1}))
@@ -104,23 +104,22 @@ class VecUnit(wiring.Component):
         en, fetched_free = Signal(), Signal()
         uses_b, uses_lv1 = insn.b_en, ~insn.src_acc
         leave = Signal()
-        beyond, culprit = Signal(), Signal(LV1_ADDR)
         a_bad, b_bad = uses_lv1 & (walker.a >= params.lv1_bytes), uses_b & (walker.b >= params.lv1_bytes)
         acc_bad = insn.src_acc & (walker.a >= params.lv0_acc_rows)
         d_bad = walker.d >= params.lv1_bytes
-        m.d.comb += [
-            beyond.eq(a_bad | b_bad | acc_bad | d_bad),
+        # An address out of range is known a cycle after its step came; what that step reads meanwhile goes nowhere.
+        beyond, culprit = Signal(), Signal(LV1_ADDR)
+        m.d.sync += [
+            beyond.eq(walking & ~stop & (a_bad | b_bad | acc_bad | d_bad)),
             culprit.eq(Mux(a_bad | acc_bad, walker.a, Mux(b_bad, walker.b, walker.d))),
         ]
-        runnable = Signal()
-        m.d.comb += runnable.eq(walking & ~stop & ~beyond)
-        with m.If(walking & ~stop & beyond):
+        with m.If(beyond):
             m.d.comb += [fault.eq(1), fault_code.eq(Fault.LIMIT), fault_addr.eq(culprit)]
 
         may_ask = Signal()
-        m.d.comb += may_ask.eq(runnable & fetched_free)
-        a_ask, a_word, a_done = self._operand(m, "a", self.a, may_ask & uses_lv1, walker.a[word_low:], walker.start)
-        b_ask, b_word, b_done = self._operand(m, "b", self.b, may_ask & uses_b, walker.b[word_low:], walker.start)
+        m.d.comb += may_ask.eq(walking & ~stop & fetched_free)
+        a_ask, a_word, a_done = self._operand(m, "a", self.a, may_ask & uses_lv1, walker, walker.a_turns)
+        b_ask, b_word, b_done = self._operand(m, "b", self.b, may_ask & uses_b, walker, walker.b_turns)
         m.d.comb += [
             self.a.req.valid.eq(a_ask | loader.read_valid | offered[0]),  # never both a_ask and the loader
             self.a.req.payload.eq(Mux(loader.busy, loader.addr[word_low:], walker.a[word_low:])),
@@ -198,22 +197,24 @@ class VecUnit(wiring.Component):
         ]
         return m
 
-    def _operand(self, m: Module, name: str, port, asks, wanted, start):
+    def _operand(self, m: Module, name: str, port, asks, walker, turns):
         """Return for the reads of one operand: whether to ask for the word of the current step, the word of the step
         before, which arrives now or stays in a register, and whether the step need not wait. The word asked for last is
         not read again."""
-        here, known = Signal.like(wanted, name=f"{name}_here"), Signal(name=f"{name}_known")
+        wanted = Signal(name=f"{name}_wanted")
         held = Signal(8 * self._params.lv1_word, name=f"{name}_held")
         word = Signal.like(held, name=f"{name}_word")
         ask = Signal(name=f"{name}_ask")
         m.d.comb += [
-            ask.eq(asks & ~(known & (here == wanted))),
+            ask.eq(asks & wanted),
             word.eq(Mux(port.rsp_valid, port.rsp_data, held)),
         ]
-        with m.If(ask & port.req.ready):
-            m.d.sync += [here.eq(wanted), known.eq(1)]
+        with m.If(walker.start):
+            m.d.sync += wanted.eq(1)
+        with m.Elif(walker.step):
+            m.d.sync += wanted.eq(turns)
+        with m.Elif(ask & port.req.ready):
+            m.d.sync += wanted.eq(0)
         with m.If(port.rsp_valid):
             m.d.sync += held.eq(port.rsp_data)
-        with m.If(start):
-            m.d.sync += known.eq(0)
         return ask, word, ~ask | port.req.ready
