@@ -30,7 +30,7 @@ def fpga(
         str | None, typer.Option("--block", help=f"one block alone, see docs/fpga.md (default part: {_PART})")
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="place and route with N seeds")] = 1,
-    first: Annotated[int, typer.Option("--first-seed", min=1, help="of these: some are never routed")] = 1,
+    first: Annotated[int, typer.Option("--first-seed", min=1, max=1_000_000, help="the first of the seeds")] = 1,
     target: Annotated[
         float | None,
         typer.Option(

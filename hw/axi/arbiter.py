@@ -1,6 +1,6 @@
 """Defines the round-robin arbiter of the interconnect."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -27,23 +27,13 @@ class RoundRobinArbiter(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # The lowest bit set, and all above it, of either set of candidates: known side by side, without a carry chain.
-        first, others, passed = Signal(self.count), Signal(self.count), Signal(self.count)
-        m.d.comb += [
-            first.eq(_upwards(self.requests & self._behind)),
-            others.eq(_upwards(self.requests)),
-            passed.eq(Mux(first[-1], first, others)),
-            self.grant.eq(passed & ~(passed << 1)),
-        ]
+        # Of each request, whether another goes before it: requests come late, and pass as few gates as can be.
+        pressing = Signal(self.count)
+        m.d.comb += pressing.eq(self.requests & self._behind)
+        for n in range(self.count):
+            others = self.requests[:n].any() | pressing[n + 1 :].any()
+            before = Mux(self._behind[n], pressing[:n].any(), others)
+            m.d.comb += self.grant[n].eq(self.requests[n] & ~before)
         with m.If(self.taken & self.grant.any()):
-            m.d.sync += self._behind.eq(passed << 1)
+            m.d.sync += self._behind.eq(Cat(self.grant[:n].any() for n in range(self.count)))
         return m
-
-
-def _upwards(value: Value) -> Value:
-    """Return ``value`` with every bit above one that is set."""
-    width, step = len(value), 1
-    while step < width:
-        value = (value | (value << step))[:width]
-        step *= 2
-    return value

@@ -145,6 +145,9 @@ class UnitQueue(wiring.Component):
                 "head_pc": Out(PC),
             }
         )
+        # Commands of DRAM's loads are the widest and in no hurry; their semaphores, which come first, are.
+        quick = 1 + format_bits(FORMATS[self.op][: 1 + len(_MASKS)]) - 8 if unit == Unit.LD2 else None
+        self._queue = RamQueue(self._entry(), params.unit_queue_depth, quick)
         self._flying = RamQueue(data.StructLayout({"signal": n, "pc": PC}), UNIT_IN_FLIGHT)
         self._in_flight = Signal(range(UNIT_IN_FLIGHT + 1))  #: commands accepted and not yet signalled
         self._owed = Signal(range(UNIT_IN_FLIGHT + 1))  #: of those, commands that are done
@@ -161,10 +164,7 @@ class UnitQueue(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        entry = self._entry()
-        # Commands of DRAM's loads are the widest and in no hurry; their semaphores, which come first, are.
-        quick = 1 + format_bits(FORMATS[self.op][: 1 + len(_MASKS)]) - 8 if self.unit == Unit.LD2 else None
-        m.submodules.queue = queue = RamQueue(entry, self.params.unit_queue_depth, quick)
+        m.submodules.queue = queue = self._queue
         m.submodules.flying = flying = self._flying
         in_flight, owed, granted = self._in_flight, self._owed, self._granted
 
@@ -176,7 +176,7 @@ class UnitQueue(wiring.Component):
             queue.i.payload.needs.eq(self._field(command.insn, "wait").any()),
             queue.i.payload.insn.eq(command.insn[8:]),
         ]
-        passed = [name for name in entry.members if name not in ("needs", "insn")]
+        passed = [name for name in self._entry().members if name not in ("needs", "insn")]
         for name in passed:
             m.d.comb += queue.i.payload[name].eq(command[name])
 

@@ -69,7 +69,7 @@ def test_every_command_waits_once_and_signals_once_for_ever(tmp_path):
     grant, ready, done, halt = Signal(), Signal(), Signal(), Signal()
     push = Signal()
     needs, signals = Signal(PARAMS.semaphores), Signal(PARAMS.semaphores)
-    insn, memory = dut.push.payload.insn, dut._flying
+    insn, memory, queue = dut.push.payload.insn, dut._flying, dut._queue
     flying = Signal(range(UNIT_IN_FLIGHT + 1))  # in the unit: accepted, and not done
     accepted, remembered = Signal(), Signal()
     sent = dut.cmd.payload
@@ -85,6 +85,9 @@ def test_every_command_waits_once_and_signals_once_for_ever(tmp_path):
         remembered.eq(memory.o.valid & memory.o.ready),
         Assume(~grant | dut.request),
         Assume(~done | (flying != 0)),
+        # What leaves the queue is what entered it: its own proof.
+        Assert(queue.i.payload.needs == needs.any()),
+        Assume(~queue.o.valid | (queue.o.payload.needs == dut.wait.any())),
     ]
     m.d.sync += flying.eq(flying + accepted - done)
 
