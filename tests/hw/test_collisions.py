@@ -23,6 +23,7 @@ from tests.hw.mac.test_unit import (
     test_accumulators_are_restored_word_by_word as test_restores,
     test_few_pixels_wait_for_the_accumulator as test_few_pixels,
     test_random_commands_equal_the_model as test_mac,
+    test_the_last_row_is_there_when_a_command_is_done as test_last_row,
     test_vec_reads_while_mac_works as test_drains,
 )
 from tests.hw.vec.test_vec_unit import (
@@ -33,7 +34,16 @@ from tests.hw.vec.test_vec_unit import (
 from tests.support.streams import simulate
 from tests.support.unchecked_memory import unchecked_where_it_says_so
 
-__all__ = ["test_aborts", "test_chains", "test_drains", "test_few_pixels", "test_mac", "test_restores", "test_rows"]
+__all__ = [
+    "test_aborts",
+    "test_chains",
+    "test_drains",
+    "test_few_pixels",
+    "test_last_row",
+    "test_mac",
+    "test_restores",
+    "test_rows",
+]
 
 MEMORIES = (accumulators, events, lane, loader, lv0, parameters, retire, ring, scratchpad, unit_queue)
 
