@@ -1,10 +1,11 @@
 """Defines a banked scratchpad: LV1 of an engine, and the LV2 that all engines share."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In, Out
 
+from hw.block_ram import NO_COLLISION
 from hw.interfaces import ReadPort, WritePort
 
 
@@ -18,7 +19,12 @@ class Scratchpad(wiring.Component):
 
     Each bank serves one read and one write per cycle, independently of each other. A bank takes the first client from
     a position, common to all banks, that moves on in every cycle in which some client must wait; so a client waits
-    for fewer cycles than there are clients. A read and a write of the same word in one cycle read the old bytes.
+    for fewer cycles than there are clients, where no words collide.
+
+    A write waits while a reader asks for its word, so that no row is read while it is written; readers get the old
+    bytes. The position of writers stays for that time. After two such cycles no bank reads for one, and the position of
+    readers stays: however often readers ask for its word, a writer waits for fewer cycles than three times the writers,
+    and a reader for fewer than twice the readers.
 
     Members: ``read``: array of ``readers`` :class:`ReadPort`; ``write``: array of ``writers`` :class:`WritePort`.
     ``data`` holds one ``MemoryData`` per bank, the simulation's back door.
@@ -34,6 +40,7 @@ class Scratchpad(wiring.Component):
         self.addr_width = word_bits(size_bytes, word_bytes)
         self.bank_bits = (banks - 1).bit_length()
         rows = size_bytes // word_bytes // banks
+        self._pause = Signal()  # reads wait for a write that has waited for them
         self.data = [MemoryData(shape=8 * word_bytes, depth=rows, init=[]) for _ in range(banks)]
         super().__init__(
             {
@@ -46,16 +53,23 @@ class Scratchpad(wiring.Component):
         m = Module()
         reads = [port.req for port in self.read]
         writes = [port.req for port in self.write]
-        read_turn = _turn(m, reads, "read_turn")
-        write_turn = _turn(m, writes, "write_turn")
-        read_hits = [_bank_hits(m, req.valid, req.payload, self.bank_bits, f"read{c}") for c, req in enumerate(reads)]
+        pause = self._pause
+        collides = self._collisions(reads, writes)
+        held_back, again = Signal(), Signal()
+        m.d.comb += held_back.eq(Cat(req.valid for req in writes) & collides != 0)
+        m.d.sync += [again.eq(held_back), pause.eq(held_back & again)]
+        read_turn = _turn(m, reads, pause, "read_turn")
+        write_turn = _turn(m, writes, held_back, "write_turn")
+        read_hits = [
+            _bank_hits(m, req.valid & ~pause, req.payload, self.bank_bits, f"read{c}") for c, req in enumerate(reads)
+        ]
         write_hits = [
             _bank_hits(m, req.valid, req.payload.addr, self.bank_bits, f"write{c}") for c, req in enumerate(writes)
         ]
         read_grants, write_grants, outputs = [], [], []
 
         for b, contents in enumerate(self.data):
-            m.submodules[f"bank{b}"] = memory = Memory(contents)
+            m.submodules[f"bank{b}"] = memory = Memory(contents, attrs=NO_COLLISION)
             write_port = memory.write_port(granularity=8)
             read_port = memory.read_port()
 
@@ -74,7 +88,7 @@ class Scratchpad(wiring.Component):
                     m.d.comb += [
                         write_port.addr.eq(req.payload.addr[self.bank_bits :]),
                         write_port.data.eq(req.payload.data),
-                        write_port.en.eq(req.payload.en),
+                        write_port.en.eq(Mux(collides[c], 0, req.payload.en)),
                     ]
 
         for c, port in enumerate(self.read):
@@ -85,14 +99,22 @@ class Scratchpad(wiring.Component):
                 with m.If(answering[b]):
                     m.d.comb += port.rsp_data.eq(output)
         for c, req in enumerate(writes):
-            m.d.comb += req.ready.eq(Cat(g[c] for g in write_grants).any())
+            m.d.comb += req.ready.eq(Cat(g[c] for g in write_grants).any() & ~collides[c])
         return m
 
+    def _collisions(self, reads: list, writes: list) -> Value:
+        """Return by writer whether a reader asks for its word. Its grant is known too late for that."""
+        return Cat(
+            Cat(read.valid & (read.payload == write.payload.addr) for read in reads).any() & ~self._pause
+            for write in writes
+        )
 
-def _turn(m: Module, clients: list, name: str) -> Signal:
-    """Return a mask of the clients from the one whose turn it is upwards; the turn moves on while some client waits."""
+
+def _turn(m: Module, clients: list, stays: Signal, name: str) -> Signal:
+    """Return a mask of the clients from the one whose turn it is upwards; the turn moves on while some client waits,
+    but for cycles in which it ``stays``."""
     mask = Signal(len(clients), name=name, init=(1 << len(clients)) - 1)
-    with m.If(Cat(req.valid & ~req.ready for req in clients).any()):
+    with m.If(Cat(req.valid & ~req.ready for req in clients).any() & ~stays):
         m.d.sync += mask.eq(Mux(mask[:-1].any(), mask << 1, ~0))
     return mask
 

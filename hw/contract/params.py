@@ -247,7 +247,8 @@ PRESETS = {
         SocParams(name="tiny", vec_lanes=8),
         SocParams(
             name="ecp5", pes=2, rows=8, cols=8, vec_lanes=8, lv0_act_bytes=4 * KIB, lv0_wgt_bytes=2 * KIB,
-            lv0_acc_rows=128, lv1_bytes=32 * KIB, lv2_bytes=128 * KIB, dram_word=8, dram_bytes=64 * MIB,
+            lv0_acc_rows=128, lv1_bytes=32 * KIB, lv2_bytes=128 * KIB, lv2_banks=2, dram_word=8, dram_bytes=64 * MIB,
+            unit_queue_depth=1,
         ),
         SocParams(
             name="base", engines=2, pes=4, rows=8, cols=8, vec_lanes=16, lv0_act_bytes=16 * KIB,

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.block_ram import BLOCK_RAM
+from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.params import SocParams
 from hw.control.signatures import EVENT_BITS, EventPort
 
@@ -40,7 +40,7 @@ class EventCounters(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.ram = ram = Memory(shape=32, depth=self.params.events, init=[], attrs=BLOCK_RAM)
+        m.submodules.ram = ram = Memory(shape=32, depth=self.params.events, init=[], attrs=BLOCK_RAM | NO_COLLISION)
         read, write = ram.read_port(), ram.write_port()
         turn = Signal(range(self.params.engines + 1))  # the last one is the host's
         waits = Signal()  # second of the two turns of an engine: waits, after signals

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.block_ram import BLOCK_RAM
+from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.isa import Op
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
@@ -232,7 +232,7 @@ class Loader(wiring.Component):
                 pass
 
         words = self.params.job_slots * len(PROLOGUE_WORDS)
-        m.submodules.results = results = Memory(shape=32, depth=words, init=[], attrs=BLOCK_RAM)
+        m.submodules.results = results = Memory(shape=32, depth=words, init=[], attrs=BLOCK_RAM | NO_COLLISION)
         write, read = results.write_port(), results.read_port()
         m.d.comb += [
             write.addr.eq(Cat(save, slot)),

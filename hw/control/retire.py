@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.block_ram import BLOCK_RAM
+from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.job import COMPLETION, COUNTERS, JobFlag
 from hw.contract.params import SocParams
 from hw.control.fetch import burst_words
@@ -70,7 +70,7 @@ class Retirer(wiring.Component):
         lanes = word_bytes // 4
         rows = COMPLETION.size // word_bytes
         chunk = burst_words(self.params, COMPLETION.size)
-        m.submodules.ram = ram = Memory(shape=8 * word_bytes, depth=rows, init=[], attrs=BLOCK_RAM)
+        m.submodules.ram = ram = Memory(shape=8 * word_bytes, depth=rows, init=[], attrs=BLOCK_RAM | NO_COLLISION)
         write, read = ram.write_port(granularity=32), ram.read_port()
 
         # Completion words of the current job, one cycle after their index.

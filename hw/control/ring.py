@@ -6,7 +6,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.block_ram import BLOCK_RAM
+from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
 from hw.contract.job import JOB, JOB_MAGIC, SEMAPHORES, Fault, JobFlag
 from hw.contract.params import SocParams
@@ -124,9 +124,11 @@ class JobRing(wiring.Component):
         flaw, base = Signal(), Signal(64)
         wrong, last = Signal(), Signal()
         slot = self.stored.count[: self.params.job_slot_bits]
-        m.submodules.headers = headers = Memory(shape=64, depth=self.params.job_slots * HEADER_WORDS, init=[])
+        m.submodules.headers = headers = Memory(
+            shape=64, depth=self.params.job_slots * HEADER_WORDS, init=[], attrs=NO_COLLISION
+        )
         rows = self.params.job_slots * SEGMENTS
-        m.submodules.segments = segments = Memory(shape=SEGMENT, depth=rows, init=[], attrs=BLOCK_RAM)
+        m.submodules.segments = segments = Memory(shape=SEGMENT, depth=rows, init=[], attrs=BLOCK_RAM | NO_COLLISION)
         readers = (self.load_slots, self.run_slots)
         for memory, ports in (
             (headers, [slots.header for slots in readers]),

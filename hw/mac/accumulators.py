@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In, Out
 
+from hw.block_ram import NO_COLLISION
 from hw.contract.params import SocParams
 
 _ROW_WORDS = 4  #: LV1 words of a row: arrays are square, and an accumulator has four bytes
@@ -39,7 +40,8 @@ class Accumulators(wiring.Component):
     beside ``landed``, whose row goes first.
 
     A row whose ``keep`` follows within two cycles of another ``issue`` of it would read an old value: the sequencer
-    must not do that.
+    must not do that. A row that VEC reads in the cycle in which it is written is undefined in silicon (in simulation it
+    is the old one): semaphores keep VEC to rows that are finished, and restores to an engine that stands still.
     """
 
     def __init__(self, params: SocParams) -> None:
@@ -79,7 +81,7 @@ class Accumulators(wiring.Component):
         waits = Signal()
         m.d.comb += self.vec.req.ready.eq(~waits)
         for b, contents in enumerate(self.data):
-            m.submodules[f"bank{b}"] = memory = Memory(contents)
+            m.submodules[f"bank{b}"] = memory = Memory(contents, attrs=NO_COLLISION)
             write, read = memory.write_port(granularity=8 * self._params.lv1_word), memory.read_port()
             mac_reads = Signal(name=f"mac_reads{b}")
             vec_reads = Signal(name=f"vec_reads{b}")

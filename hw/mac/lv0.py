@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In, Out
 
+from hw.block_ram import NO_COLLISION
 from hw.contract.isa import Lv0Space, Lv0View
 from hw.contract.params import SocParams
 from hw.interfaces import Lv0WritePort
@@ -15,6 +16,9 @@ class Lv0Memory(wiring.Component):
 
     The PEs read and write in lockstep, so bank b of all PEs is one memory, ``lv1_word`` bytes wide, with byte enables:
     PE p owns bytes [p*rows, (p+1)*rows). Word w of a PE lies in bank ``w % lv0_banks`` at index ``w // lv0_banks``.
+
+    A word that is read while LD0 writes to its row is undefined in silicon (in simulation it is the old one). MAC
+    reads what its semaphores say has landed, and LD0 fills what they say is free: no program of the compiler does that.
 
     Members: ``write``: In(:class:`Lv0WritePort`), other spaces are ignored; ``read_en``, ``read_addr``: In, word
     address; ``words``: Out, one cycle later, ``taps`` consecutive words from there (they wrap at the end), each
@@ -46,7 +50,7 @@ class Lv0Memory(wiring.Component):
 
         found = []
         for b, contents in enumerate(self.data):
-            m.submodules[f"bank{b}"] = memory = Memory(contents)
+            m.submodules[f"bank{b}"] = memory = Memory(contents, attrs=NO_COLLISION)
             self._write(m, memory.write_port(granularity=8), b)
             port = memory.read_port()
             beyond = (bank > b) if len(self.words) > 1 else 0

@@ -64,7 +64,8 @@ class Lane(wiring.Component):
         product2, other2 = Signal(signed(32)), Signal(signed(32))
         a2, half2, summand2 = Signal(signed(10)), Signal(), Signal(signed(32))
         total3, squares3 = self.total, self.squares
-        wide = Signal()
+        wide, lin, mul = Signal(), Signal(), Signal()
+        augend2, addend2 = Signal(signed(32)), Signal(signed(32))
         a, b = Signal(signed(9)), Signal(signed(9))
         m.d.comb += [
             wide.eq(use.op == VecOp.WIDE),
@@ -85,23 +86,23 @@ class Lane(wiring.Component):
                 a2.eq(a1),
                 half2.eq(index1[0]),
             ]
-            with m.Switch(use.op):
-                with m.Case(VecOp.LIN):
-                    m.d.sync += total3.eq(Mux(use.src_acc, 0, product2) + other2)
-                with m.Case(VecOp.MUL):
-                    m.d.sync += total3.eq(product2)
-                with m.Case(VecOp.MAX):
-                    with m.If(valid2 & first2):
-                        m.d.sync += total3.eq(Mux(counts2, a2, -(1 << 31)))
-                    with m.Elif(valid2 & counts2 & (a2 > total3)):
-                        m.d.sync += total3.eq(a2)
-                with m.Default():
-                    with m.If(valid2):
-                        before = Mux(wide, total3 << 8, total3)
-                        m.d.sync += [
-                            total3.eq(Mux(first2, 0, before) + Mux(counts2, summand2, 0)),
-                            squares3.eq(Mux(first2, 0, squares3) + Mux(counts2, product2, 0)),
-                        ]
+            # All operations but the maximum are one addition.
+            before = Mux(wide, total3 << 8, total3)
+            m.d.comb += [
+                lin.eq(use.op == VecOp.LIN),
+                mul.eq(use.op == VecOp.MUL),
+                augend2.eq(Mux(lin | mul, Mux(lin & use.src_acc, 0, product2), Mux(first2, 0, before))),
+                addend2.eq(Mux(lin, other2, Mux(counts2 & ~mul, summand2, 0))),
+            ]
+            with m.If(use.op == VecOp.MAX):
+                with m.If(valid2 & first2):
+                    m.d.sync += total3.eq(Mux(counts2, a2, -(1 << 31)))
+                with m.Elif(valid2 & counts2 & (a2 > total3)):
+                    m.d.sync += total3.eq(a2)
+            with m.Elif(lin | mul | valid2):
+                m.d.sync += total3.eq(augend2 + addend2)
+                with m.If(~lin & ~mul):
+                    m.d.sync += squares3.eq(Mux(first2, 0, squares3) + Mux(counts2, product2, 0))
 
         straight = Signal(RESULT)
         m.d.comb += [

@@ -70,11 +70,11 @@ class Requantise(wiring.Component):
 
         with m.If(self.en):
             # 1: add the bias; sign and magnitude; the first step of the search for the leading one.
-            total, opposite, magnitude = Signal(signed(32)), Signal(32), Signal(32)
+            total, turned, magnitude = Signal(signed(32)), Signal(32), Signal(32)
             m.d.comb += [
                 total.eq(self.s + self.bias),
-                opposite.eq(~self.s - self.bias + 1),
-                magnitude.eq(Mux(total[-1], opposite, total)),
+                turned.eq(total ^ total[-1].replicate(32)),
+                magnitude.eq(turned + total[-1]),
             ]
             shifted, leading = normalise(m, magnitude, [first])
             magnitude1, zeros1, negative1, scale1 = Signal(32), Signal(), Signal(), Signal(31)

@@ -3,12 +3,29 @@ they are read for is the same if such words are nonsense, as block RAM may make 
 
 import random
 
+import numpy as np
 import pytest
 from amaranth.hdl import Module
 
+import caesura
+from caesura.samples import random_samples
+from compiler.compile import compile_model
+from hw import Soc, scratchpad
 from hw.block_ram import NO_COLLISION
-from hw.control import unit_queue
+from hw.contract.params import preset
+from hw.control import events, loader, retire, ring, unit_queue
+from hw.mac import accumulators, lv0
 from hw.vec import lane, parameters
+from sim.model import ModelBus
+from sim.rtl.native.build import native_bus
+from sim.rtl.top import SimTop
+from tests.hw.mac.test_unit import (
+    test_accumulators_are_restored_word_by_word as test_restores,
+    test_few_pixels_wait_for_the_accumulator as test_few_pixels,
+    test_random_commands_equal_the_model as test_mac,
+    test_the_last_row_is_there_when_a_command_is_done as test_last_row,
+    test_vec_reads_while_mac_works as test_drains,
+)
 from tests.hw.vec.test_vec_unit import (
     test_abort_ends_in_mid_flight as test_aborts,
     test_each_command_sees_the_parameters_and_results_of_the_one_before as test_chains,
@@ -17,7 +34,18 @@ from tests.hw.vec.test_vec_unit import (
 from tests.support.streams import simulate
 from tests.support.unchecked_memory import unchecked_where_it_says_so
 
-__all__ = ["test_aborts", "test_chains", "test_rows"]
+__all__ = [
+    "test_aborts",
+    "test_chains",
+    "test_drains",
+    "test_few_pixels",
+    "test_last_row",
+    "test_mac",
+    "test_restores",
+    "test_rows",
+]
+
+MEMORIES = (accumulators, events, lane, loader, lv0, parameters, retire, ring, scratchpad, unit_queue)
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +57,7 @@ def memories(monkeypatch):
         found.append(bool(how.get("attrs", {}).get("no_rw_check")))
         return unchecked_where_it_says_so(*arguments, **how)
 
-    for module in (lane, parameters, unit_queue):
+    for module in MEMORIES:
         monkeypatch.setattr(module, "Memory", made)
     yield
     assert any(found)
@@ -53,6 +81,20 @@ def test_nonsense_is_seen_by_who_looks():
 
     simulate(m, testbench)
     assert found == [5, 255 - 5, 9]
+
+
+def test_a_network_on_a_machine_whose_memories_are_all_like_this():
+    """It takes the cycles that it takes by the model, too, which knows of no write that waits for a read."""
+    params = preset("nano")
+    image = compile_model("examples/digits/digits.onnx", params)
+    feed, results = random_samples(image, 1, 1)[0], []
+    for bus in (native_bus(params, lambda: SimTop(params, Soc(params))), ModelBus(params)):
+        with caesura.Device(bus) as device:
+            results.append(device.load(image).run(feed))
+    (outputs, rtl), (expected, model) = results
+    assert rtl.cycles == pytest.approx(model.cycles, rel=0.002)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(outputs[name], values)
 
 
 @pytest.mark.parametrize("pace", [(0.5, 0.5), (0.9, 0.3), (0.3, 0.9), (1.0, 1.0)])

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In
 from hw.interfaces import ReadPort, WritePort
 from hw.scratchpad import NarrowRead, NarrowWrite, Scratchpad
 from tests.support.streams import Stalls, check_held, simulate, stream_put, until
+from tests.support.unchecked_memory import unchecked_where_it_says_so
 
 SIZE, WORD = 512, 8
 
@@ -58,7 +59,7 @@ def test_every_client_sees_its_own_part(banks, seed):
     simulate(dut, *(client(c) for c in range(3)), background=held)
 
 
-def streaming(port, count: int, taken: list, step: int = 1):
+def streaming(port, count: int, taken: list, step: int = 1, first: int = 0):
     """Ask for ``count`` words in a row without a pause; ``taken`` receives the cycle of each."""
     addr = getattr(port.req.payload, "addr", port.req.payload)
 
@@ -66,7 +67,7 @@ def streaming(port, count: int, taken: list, step: int = 1):
         cycle = 0
         ctx.set(port.req.valid, 1)
         for i in range(count):
-            ctx.set(addr, i * step)
+            ctx.set(addr, first + i * step)
             while True:
                 _, _, ready = await ctx.tick().sample(port.req.ready)
                 cycle += 1
@@ -97,12 +98,56 @@ def test_a_bank_is_shared_fairly(side):
     assert max(t[-1] for t in taken) == 45
 
 
-def test_readers_and_writers_do_not_disturb_each_other():
+def test_readers_and_writers_of_other_words_do_not_disturb_each_other():
+    dut = Scratchpad(SIZE, WORD, 1, readers=1, writers=1)
+    reads: list[int] = []
+    writes: list[int] = []
+    simulate(dut, streaming(dut.read[0], 32, reads), streaming(dut.write[0], 32, writes, first=32))
+    assert reads[-1] == writes[-1] == 32
+
+
+def test_a_write_is_a_cycle_behind_a_read_of_its_word():
+    """The stream of reads goes on, and is never caught up with again."""
     dut = Scratchpad(SIZE, WORD, 1, readers=1, writers=1)
     reads: list[int] = []
     writes: list[int] = []
     simulate(dut, streaming(dut.read[0], 32, reads), streaming(dut.write[0], 32, writes))
-    assert reads[-1] == writes[-1] == 32
+    assert (reads[-1], writes[-1]) == (32, 33)
+
+
+def test_a_write_gets_in_between_reads_of_its_word():
+    dut = Scratchpad(SIZE, WORD, 1, readers=1, writers=1)
+    reads: list[int] = []
+    writes: list[int] = []
+    simulate(dut, streaming(dut.read[0], 32, reads, step=0), streaming(dut.write[0], 5, writes, step=0))
+    assert writes == [3, 6, 9, 12, 15]
+    assert reads[-1] == 32 + len(writes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("banks", [1, 4])
+def test_bytes_of_words_that_others_read_and_write(banks, seed, monkeypatch):
+    """Client c of either side owns the bytes c modulo 3 of a few words that all use. A row that was read while it was
+    written would be nonsense."""
+    monkeypatch.setattr("hw.scratchpad.Memory", unchecked_where_it_says_so)
+    dut = Scratchpad(SIZE, WORD, banks, readers=3, writers=3)
+
+    def client(c: int):
+        async def testbench(ctx) -> None:
+            rng, stalls = random.Random(seed * 10 + c), Stalls(seed * 10 + c, 0.1)
+            memory = bytearray(SIZE)
+            for _ in range(100):
+                addr, data = rng.randrange(5), rng.randbytes(WORD)
+                enable = rng.getrandbits(WORD) & 0b01001001 << c
+                await write(ctx, dut.write[c], addr, data, enable, stalls)
+                write_bytes(memory, addr, data, enable)
+                addr = rng.randrange(5)
+                found = await read(ctx, dut.read[c], addr, stalls)
+                assert found[c::3] == memory[addr * WORD : (addr + 1) * WORD][c::3]
+
+        return testbench
+
+    simulate(dut, *(client(c) for c in range(3)))
 
 
 class Narrow(wiring.Component):

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib.memory import Memory
 
 
@@ -15,7 +15,7 @@ class UncheckedMemory(Memory):
 
     def read_port(self, **how):
         port = super().read_port(**how)
-        seen = Signal.like(port.data, name="seen")
+        seen = Signal(port.data.shape(), name="seen")
         self._readers.append((port, seen))
         return SimpleNamespace(addr=port.addr, en=port.en, data=seen)
 
@@ -29,7 +29,8 @@ class UncheckedMemory(Memory):
                 for write in self.write_ports:
                     with m.If(write.en.any() & (write.addr == port.addr)):
                         m.d.sync += meets.eq(1)
-            m.d.comb += seen.eq(Mux(meets, ~port.data, port.data))
+            data = Value.cast(port.data)
+            m.d.comb += Value.cast(seen).eq(Mux(meets, ~data, data))
         return m
 
 

@@ -62,6 +62,13 @@ def test_vec_reads_while_mac_works():
     assert clash.active[-1] - clash.active[0] + 1 == len(clash.active)
 
 
+def test_the_last_row_is_there_when_a_command_is_done():
+    insn = Insn(Op.MAC, {"n0": 2, "p0": 16, "p0_s": 1, "k0_s": 4})
+    bench = MacBench()
+    bench.run([insn], reads=[(15, 0)], read_after=1)
+    np.testing.assert_array_equal(bench.drained[0], bench.expect([insn])[15][: SMALL.vec_lanes])
+
+
 @pytest.mark.parametrize(
     ("fields", "code", "addr"),
     [
