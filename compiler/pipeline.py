@@ -45,7 +45,7 @@ from compiler.plan.steps import joined, step_plans
 from compiler.plan.structure import layer_names, structure_of
 from compiler.plan.verify import verify_jobs, verify_layers_of, verify_model, verify_steps
 from compiler.search.retarget import PlannedLength
-from compiler.search.traffic import least_traffic
+from compiler.search.traffic import Spills, least_traffic, wider_regions
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 from hw.image import Image
@@ -137,7 +137,12 @@ def _better_order(plan: Plan, model: LoweredModel, desk: Desk, study: Study, ord
     :class:`compiler.ir.CompileError`."""
     plain, own, chosen = study, study.source, model
     if plan.options.order == "search" and not plan.options.placed:
-        chosen, study, orders = least_traffic(model, study, orders)
+        spills = Spills(model)
+        chosen, study, orders = least_traffic(model, study, orders, spills)
+        small = chosen is model and len(model.layers) <= _LARGE
+        wide = wider_regions(model, plain, study, orders, spills) if small else None
+        if wide and (wider := _wider(plan, model, desk, plain, *wide)):
+            return wider
     try:
         found = settled(plan, chosen, desk, study, orders)
     except ir.CompileError:  # tiles need larger staging areas than tensors leave
@@ -154,6 +159,19 @@ def _better_order(plan: Plan, model: LoweredModel, desk: Desk, study: Study, ord
     except ir.CompileError:  # a buffer fits in no other order
         return found
     return found if found.serves(other, plan.options) else other
+
+
+def _wider(
+    plan: Plan, model: LoweredModel, desk: Desk, plain: Study, study: Study, orders: Orders
+) -> "Settled | None":  # fmt: skip
+    """Return ``plan`` settled with ``orders`` and the wider regions of ``study`` if they serve the objective better
+    than the model's own order; ``plain``: the study of other regions."""
+    try:
+        found = settled(plan, model, desk, study, orders)
+        other = settled(plan, model, desk, plain.afresh(), plain.source)
+    except ir.CompileError:  # a buffer does not fit
+        return None
+    return found if found.serves(other, plan.options) else None
 
 
 def planned(plan: Plan, model: LoweredModel, desk: Desk) -> PlannedLength:

@@ -87,12 +87,12 @@ def test_steps_that_several_candidates_have_are_placed_once(monkeypatch):
         placed.append(tuple((step.members, step.places) for step in steps))
         return place(graph, steps, *more, **how)
 
-    def candidate(spills, study, orders, of=traffic._Spills.candidate):
+    def candidate(spills, study, orders, of=traffic.Spills.candidate):
         asked.append(orders)
         return of(spills, study, orders)
 
     monkeypatch.setattr(traffic, "place", noted)
-    monkeypatch.setattr(traffic._Spills, "candidate", candidate)
+    monkeypatch.setattr(traffic.Spills, "candidate", candidate)
     compiled(NARROW)
     assert len(placed) == len(set(placed)) < len(asked)
 
@@ -148,6 +148,7 @@ def test_the_models_own_order_is_compared_as_found(monkeypatch):
         return pipeline.Settled(plan, model, 10_000, 1)
 
     monkeypatch.setattr(pipeline, "least_traffic", lambda *_: (model, pressed, own))
+    monkeypatch.setattr(pipeline, "wider_regions", lambda *_: None)
     monkeypatch.setattr(pipeline, "settled", settled)
     pipeline._better_order(plan, model, None, plain, own)
     assert tried == [pressed, "plain"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from compiler.emission.kernels.region_tiles import engine_tiles, most_channels, row_parts
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
-from compiler.emission.kernels.vector_job import VectorJob, free_lv1
+from compiler.emission.kernels.vector_job import VectorJob, free_lv1, in_words
 from compiler.emission.program import JobProgram, Sem
 from compiler.ir import CompileError
 from compiler.plan.layers import EngineShare, WindowLayer
@@ -56,7 +56,7 @@ class WindowKernel(Kernel[PixelTiles]):
         share = EngineShare(engine, context.budget.engines)
         rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
         x, y, longest = context.first(layer), context.operand(layer.output), context.longest
-        together = _Loads(layer, y.view.shape, context).together(tile)
+        staged = _Loads(layer, y.view.shape, context).staged(tile)
         build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point, bias=layer.bias)
         lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
         (high, wide), (dh, dw) = layer.span, layer.dilations
@@ -64,20 +64,19 @@ class WindowKernel(Kernel[PixelTiles]):
         in_size = ((rows - 1) * sh + high) * ((cols - 1) * sw + wide) * pitch
         ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
         out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * cols * pitch)
-        depth = x.view.shape[3] if together else channels
-        stage = build.stage(x, in_size // pitch * depth, Sem.STAGE_FULL, Sem.STAGE_FREE)
+        stage = build.stage(x, in_size // pitch * staged, Sem.STAGE_FULL, Sem.STAGE_FREE)
         spill = build.spill(y, rows * cols * pitch)
         lowest = 0x80 if x.signed else 0
         height = y.view.shape[1]
         found = list(row_parts(boxes(y.view.shape, rows, cols, channels), context, height))
-        if together:
+        if staged > channels:
             found.sort(key=lambda box: (box.n, box.y, box.x, box.c))
         pairs = [(box, _window(layer, box)) for box in found]
         read = [(pair, pair[0], [part[1:] for part in x.view.parts_of(pair[1])]) for pair in pairs]
         for box, source in engine_tiles(read, context, share, height):
             line = -(-box.channels // lanes) * lanes
             fill, row = ring.fill(box), source.cols * line
-            whole = replace(source, c=0, channels=depth) if together else source
+            whole = _widened(source, staged, x.view.shape[3]) if staged > channels else source
             ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, whole, whole))
             result = out.fill(box)
             vecs, cycles = [], kh * kw * box.cols * (line // lanes)
@@ -106,6 +105,12 @@ def _window(layer: WindowLayer, box: PixelBox) -> PixelBox:
     )  # fmt: skip
 
 
+def _widened(source: PixelBox, channels: int, depth: int) -> PixelBox:
+    """Return ``source`` with the ``channels`` channels, of ``depth``, among which are its own."""
+    first = source.c // channels * channels
+    return replace(source, c=first, channels=min(channels, depth - first))
+
+
 def _parts(count: int, cycles: int, longest: int) -> list[tuple[int, int]]:
     """Return the first item and number of items of nearly equal parts of ``count`` items of ``cycles`` cycles each, so
     that a part takes ``longest`` at most if it has more than one item; 0: any."""
@@ -121,6 +126,8 @@ class _Loads:
         self._span, self._strides, self._shape = layer.span, layer.strides, shape
         self._params, self._staging = context.params, context.budget.staging(0).size
         self._on_chip = context.first(layer).view.on_chip
+        self._beside = context.made is not None
+        self._spills = not context.operand(layer.output).view.on_chip
 
     def price(self, tile: _Shape) -> float:
         """Return the bytes, and what other cycles are worth in bytes."""
@@ -131,17 +138,25 @@ class _Loads:
         found = float(tiles * parts * (math.prod(self._window(tile)) * channels + TILE_START * lanes))
         if self._on_chip:
             return found
-        loads = tile_load_cycles(*self._window(tile), channels, depth, self.together(tile), self._params)
+        loads = tile_load_cycles(*self._window(tile), self.staged(tile), depth, False, self._params)
         return found + tiles * loads * lanes
 
-    def together(self, tile: _Shape) -> bool:
-        """Return whether one load brings the input of ``tile`` from DRAM to LV2 in all its channels, before the tiles
-        that read it."""
-        depth = self._shape[3]
-        return (
-            not self._on_chip and tile[2] < depth
-            and staged_together(math.prod(self._window(tile)), depth, self._staging)
-        )  # fmt: skip
+    def staged(self, tile: _Shape) -> int:
+        """Return how many channels one load brings from DRAM to LV2 for ``tile`` and those behind it: all, if they
+        leave half of the staging area to others; else as many as two buffers have room for, beside two of results that
+        spill, as short runs take as long as longer ones. In a region others use the area, too."""
+        rows, cols, channels = tile
+        depth, pixels = self._shape[3], math.prod(self._window(tile))
+        if self._on_chip or channels >= depth:
+            return channels
+        if staged_together(pixels, depth, self._staging):
+            return depth
+        if self._beside:
+            return channels
+        word, results = self._params.lv1_word, in_words(rows * cols * channels, self._params)
+        room = self._staging // 2 - (results if self._spills else 0)
+        most = room // word * word // pixels
+        return min(depth, max(1, most // channels) * channels)
 
     def _window(self, tile: _Shape) -> tuple[int, int]:
         """Return the rows and columns that a tile reads."""

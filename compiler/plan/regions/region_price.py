@@ -39,6 +39,12 @@ class RegionPrice:
         other.pressure, other._orders = pressure, {}
         return other
 
+    def under(self, rules: RegionRules) -> "RegionPrice":
+        """Return the same, with what is known, under other ``rules`` of what may be a region."""
+        other = copy(self)
+        other._rules, other._bounds, other._orders = rules, {}, {}
+        return other
+
     def __call__(self, order: Order) -> float:
         if order not in self._orders:
             spilled = sum(spills(self._graph, order, self._rules.room))

@@ -1,8 +1,8 @@
 """What may be a region, which engine computes which member of it, and how long it takes."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,11 @@ class RegionRules:
     _parts: dict[tuple[int, ...], PartWork] = field(default_factory=dict, compare=False, repr=False)
     _allowed: dict[tuple[int, ...], bool] = field(default_factory=dict, compare=False, repr=False)
     _known: dict[tuple[int, ...], RegionWork] = field(default_factory=dict, compare=False, repr=False)
+
+    def passing(self, names: Collection[str]) -> "RegionRules":
+        """Return the same where tensors of these ``names`` lie in DRAM: a region needs no bytes of LV2 for them."""
+        left = [{name: size for name, size in one.items() if name not in names} for one in self.tensors]
+        return replace(self, tensors=left, _allowed={})
 
     def possible(self, members: Sequence[int]) -> bool:
         """Return whether layers of these numbers, in whatever order, may be one region."""

@@ -10,7 +10,7 @@ read in a region what another makes there: see ``layers/region_share.py`` and ``
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -100,6 +100,13 @@ class RunStudy:
         other.price = self.price.pressed(pressure)
         return other
 
+    def passing(self, names: Collection[str]) -> "RunStudy":
+        """Return the same study, with what it has learned, where tensors of these ``names`` lie in DRAM."""
+        other, roots = copy(self), self.graph.roots()
+        other.rules = self.rules.passing({roots[name] for name in names})
+        other.price = self.price.under(other.rules)
+        return other
+
     def search(self, limits: SearchLimits | None, width: BeamWidth = QUICK) -> tuple[Order, OrderReport | None]:
         """Return the best order found within ``limits`` (None: the source order), and what the search did; ``width``
         is how far the search for regions looks."""
@@ -186,6 +193,10 @@ class Study:
                 part.pressed(next(given), room, weight) if isinstance(part, RunStudy) else part for part in self.parts
             )
         )
+
+    def passing(self, names: Collection[str]) -> "Study":
+        """Return the same study where tensors of these ``names`` lie in DRAM: see :meth:`RunStudy.passing`."""
+        return Study(tuple(part.passing(names) if isinstance(part, RunStudy) else part for part in self.parts))
 
     def afresh(self) -> "Study":
         """Return a study of the same layers that has learned nothing."""

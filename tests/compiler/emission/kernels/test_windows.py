@@ -11,7 +11,8 @@ from compiler.plan.options import Options
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.parts import cut
-from hw.contract.params import preset
+from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.params import KIB, preset
 from tests.support.graphs import GraphBuilder, check, random_inputs
 
 TINY, BASE = preset("tiny"), preset("base")
@@ -118,3 +119,16 @@ def test_means(case, engines, kind, params):
     (layer,) = LoweredModel.of(build.graph, params, Options()).layers
     assert isinstance(layer, WindowLayer) == (params.name in on_vec)
     check(build.graph, params)
+
+
+@pytest.mark.parametrize(("lv2", "channels"), [(128 * KIB, 48), (256 * KIB, 96)])
+@pytest.mark.parametrize("depth", [160, 150])
+def test_one_load_brings_the_channels_of_several_tiles(lv2, channels, depth):
+    """Runs from DRAM are as long as the staging area has room for two buffers of them; tiles have 16 channels, or
+    32."""
+    build = GraphBuilder(3)
+    build.output(build.pool("avg", build.input((1, 32, 32, depth), "uint8"), (32, 32), (32, 32)))
+    code = check(build.graph, BASE.replace(lv2_bytes=lv2)).code
+    program = [Insn.decode(code[at : at + INSN_BYTES]) for at in range(0, len(code), INSN_BYTES)]
+    runs = [insn["len"] for insn in program if insn.op is Op.LD2 and insn["src_seg"] == Segment.INPUTS]
+    assert runs == [min(channels, depth - first) for first in range(0, depth, channels)]

@@ -54,6 +54,17 @@ def test_a_pool_joins_the_convolution_ahead():
     assert regions_of(pooled(), BASE, 2) == [["conv", "maxpool"]]
 
 
+def test_what_lies_in_dram_takes_no_room_of_a_region():
+    """Together a convolution and its pool read and write more than may be, but not where what it reads is in DRAM."""
+    graph = pooled()
+    layers = fuse(graph, lower(graph, TINY))
+    study = Study.of(graph, layers, TINY, 1, 90 * KIB)
+    wider = study.passing({layers[1].inputs[0]})
+    for one, joined in ((study, False), (wider, True), (study, False)):
+        last = one.joined(study.source)[-1]
+        assert ([layer.kind for layer in last.members[-2:]] == ["conv", "maxpool"]) is joined
+
+
 def test_engines_do_not_share_what_a_window_over_channels_reads():
     """One engine may run everything side by side; two may not read each other's results, so a pool or a convolution
     with a kernel does not follow one that is shared by rows."""
