@@ -1,6 +1,9 @@
 """Defines the AXI4-Lite slave and the register files behind it, both derived from the tables in
 ``hw.contract.regs``."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -52,41 +55,38 @@ class RegisterFile(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         bus = self.bus
-        addr, write = Signal.like(bus.addr), Signal()  # as they came, a cycle ahead of their decoding
-        single = {reg.offset // 4: reg for reg in self.table if reg.count == 1}
+        # Decoded a cycle ahead of the access, a register for each: the words that it chooses from come from far away.
+        addr, write = Signal.like(bus.addr), Signal()
+        single = [reg for reg in self.table if reg.count == 1]
         arrays = [reg for reg in self.table if reg.count > 1]
-        leaves = [
-            getattr(self.regs, single[i].name.lower()).r_data if i in single else None
-            for i in range(max(single, default=0) + 1)
-        ]
-        index_bits = (len(leaves) - 1).bit_length()
-        mapped = {reg: _within(addr, reg) for reg in self.table}
+        hits = {reg: Signal(name=f"at_{reg.name.lower()}") for reg in self.table}
+
+        readable = [reg for reg in single if reg.access != Access.WO]
+        words = [Mux(hits[reg], getattr(self.regs, reg.name.lower()).r_data, 0) for reg in readable]
 
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += [addr.eq(bus.addr), write.eq(bus.write)]
+                m.d.sync += [hit.eq(_within(bus.addr, reg)) for reg, hit in hits.items()]
                 with m.If(bus.valid):
                     m.next = "ACCESS"
             with m.State("ACCESS"):
                 m.d.sync += [
-                    bus.rdata.eq(mux_tree(addr[:index_bits], leaves)),
-                    bus.error.eq(~Cat(mapped[reg] for reg in self.table if reg.access != Access.RO).any()),
+                    bus.rdata.eq(reduce(or_, words, Const(0, 32))),
+                    bus.error.eq(~Cat(hits[reg] for reg in self.table if reg.access != Access.RO).any()),
                 ]
                 with m.If(~write):
-                    m.d.sync += bus.error.eq(~Cat(mapped.values()).any())
+                    m.d.sync += bus.error.eq(~Cat(hits.values()).any())
                 m.next = "DONE"
-                for reg in single.values():
+                for reg in single:
                     element = getattr(self.regs, reg.name.lower())
-                    m.d.comb += element.r_stb.eq(mapped[reg] & ~write)
+                    m.d.comb += element.r_stb.eq(hits[reg] & ~write)
                     if reg.access != Access.RO:
-                        m.d.comb += element.w_stb.eq(mapped[reg] & write)
-                    if reg.access == Access.WO:
-                        with m.If(mapped[reg]):
-                            m.d.sync += bus.rdata.eq(0)
+                        m.d.comb += element.w_stb.eq(hits[reg] & write)
                 for reg in arrays:
                     array = getattr(self.regs, reg.name.lower())
                     writable = reg.access != Access.RO
-                    with m.If(mapped[reg] & (~write | int(writable))):
+                    with m.If(hits[reg] & (~write | int(writable))):
                         m.d.comb += array.read.eq(~write)
                         if writable:
                             m.d.comb += array.write.eq(write)

@@ -47,7 +47,9 @@ class EngineReset(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         silence = Signal(range(SETTLED + 1))
-        m.d.comb += [self.halt.eq(self.busy), self.reset.eq(silence == SETTLED)]
+        waits = self.busy & self.quiet & ~self.reset
+        m.d.comb += self.halt.eq(self.busy)
+        m.d.sync += self.reset.eq(waits & (silence == SETTLED - 1))  # from a register, as it goes everywhere
         with m.If(self.request):
             m.d.sync += self.busy.eq(1)
         with m.Elif(self.reset):
@@ -58,7 +60,7 @@ class EngineReset(wiring.Component):
             m.d.sync += waited.eq(0)
         with m.Elif(~self.hung):
             m.d.sync += waited.eq(waited + 1)
-        with m.If(self.busy & self.quiet & ~self.reset):
+        with m.If(waits):
             m.d.sync += silence.eq(silence + 1)
         with m.Else():
             m.d.sync += silence.eq(0)

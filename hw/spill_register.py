@@ -23,13 +23,14 @@ class SpillRegister(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        store = Signal(self._shape)
+        store, free = Signal(self._shape), Signal(init=1)
+        stays = self.o.valid & ~self.o.ready & ~self.clear
         m.d.comb += [
-            self.i.ready.eq(~self.kept),
+            self.i.ready.eq(free),
             self.o.valid.eq(self.i.valid | self.kept),
             self.o.payload.eq(Mux(self.kept, store, self.i.payload)),
         ]
-        m.d.sync += self.kept.eq(self.o.valid & ~self.o.ready & ~self.clear)
+        m.d.sync += [self.kept.eq(stays), free.eq(~stays)]  # two registers, as one may go far
         with m.If(~self.kept):
             m.d.sync += store.eq(self.i.payload)
         return m

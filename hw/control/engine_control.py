@@ -160,8 +160,6 @@ class EngineControl(wiring.Component):
                 semaphores.signal[unit].eq(queue.signal),
                 faults.signal[unit].eq(queue.signal),
                 faults.signal_pc[unit].eq(queue.signal_pc),
-                faults.stuck[unit].eq(queue.stuck),
-                faults.idle[unit].eq(queue.idle),
                 faults.wait[unit].eq(queue.wait),
                 faults.head_pc[unit].eq(queue.head_pc),
                 faults.unit_info[unit].eq(self.units[unit].fault_info),
@@ -184,6 +182,10 @@ class EngineControl(wiring.Component):
             self.ld2_reset.eq(ld2.unit_reset),
         ]
         connect(m, executor.semaphores, semaphores.setup)
+        # Who waits or is idle goes to the faults from registers: a deadlock lasts.
+        m.d.sync += [
+            faults.stuck.eq(Cat(queue.stuck for queue in queues)), faults.idle.eq(Cat(queue.idle for queue in queues)),
+        ]  # fmt: skip
         idle = Cat(queue.idle for queue in queues).all()
         busy = Cat(self.units[unit].busy for unit in _OTHERS).any()
         m.d.comb += [

@@ -94,10 +94,11 @@ class Ld2Share(wiring.Component):
         ]
 
         # A prologue faulted or is abandoned: quiesce the unit and reset it.
-        m.d.comb += self.unit_reset.eq(settled == SETTLED)
+        settles = recovering & ~unit.busy & ~self.unit_reset
+        m.d.sync += self.unit_reset.eq(settles & (settled == SETTLED - 1))
         with m.If(self.loads.fault | (self.loads.abandon & self.loads.present)):
             m.d.sync += recovering.eq(1)
-        with m.If(recovering & ~unit.busy & ~self.unit_reset):
+        with m.If(settles):
             m.d.sync += settled.eq(settled + 1)
         with m.Else():
             m.d.sync += settled.eq(0)

@@ -102,7 +102,8 @@ class SemaphoreFile(wiring.Component):
     setup : In(SemaphoreSetup)
         Counters that are loaded must be zero, and nothing waits or signals then.
     overflow : Out(semaphores)
-        Counters that this cycle's signals would take above ``params.semaphore_max``; they keep their value.
+        Counters that this cycle's signals take above ``params.semaphore_max``: counts mean nothing until all are
+        cleared. That ends the job, and no path is the longer for what becomes of them.
     index, count : In(5), Out(8)
         Register read of one counter; zero above ``params.semaphores``.
     """
@@ -164,11 +165,10 @@ class SemaphoreFile(wiring.Component):
         too_many = words.named(_above(total, most), "too_many")
         too_many_less = words.named(_above(total, most + 1), "too_many_less")
         more = words.named(reduce(or_, total[1:]), "more")  # two or more
-        some = words.named(nonzero | (total[0] | more) & ~too_many, "some")
+        some = words.named(total[0] | more, "some")
         m.d.comb += self.overflow.eq((taken & too_many_less) | (~taken & too_many))
         for plane, kept, lower in zip(planes, total, words.lower_zeros(total), strict=False):
-            counted = words.named(kept ^ (lower & taken), "counted")
-            m.d.sync += plane.eq(Mux(self.setup.clear, 0, (counted & ~self.overflow) | (plane & self.overflow)))
+            m.d.sync += plane.eq(Mux(self.setup.clear, 0, kept ^ (lower & taken)))
         m.d.sync += nonzero.eq(Mux(self.setup.clear, 0, (taken & more) | (~taken & some)))
         group = Signal(SEMAPHORES)
         m.d.comb += group.word_select(self.setup.group, SEMAPHORE_GROUP).eq(~0)

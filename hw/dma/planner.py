@@ -72,7 +72,7 @@ class Planner(wiring.Component):
         idle = Signal()
         m.d.comb += [
             idle.eq(~(setting_up | walking | offsets_valid | checked_valid)),
-            self.cmd.ready.eq(idle & alive),
+            self.cmd.ready.eq(idle & ~stopped),  # one that comes with `stop` is dropped
             self.busy.eq(~idle | self.run.valid),
         ]
         with m.If(self.cmd.valid & self.cmd.ready):

@@ -141,7 +141,7 @@ class VecUnit(wiring.Component):
         fetched = Signal(STEP)
         a_at, b_at = Signal(range(max(word // lanes, 2))), Signal(range(max(word // lanes, 2)))
         acc_held, acc_data, acc_came = Signal(32 * lanes), Signal(32 * lanes), Signal()
-        m.d.comb += fetched_free.eq(~fetched.valid | en)
+        m.d.comb += fetched_free.eq(~fetched.valid | ~spill.kept)
         m.d.sync += acc_came.eq(self.acc.req.valid & self.acc.req.ready)
         with m.If(acc_came):
             m.d.sync += acc_held.eq(self.acc.data)

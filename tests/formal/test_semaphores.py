@@ -48,17 +48,23 @@ def test_semaphores_conserve_and_never_underflow(tmp_path):
         m.d.sync += level.eq(0)
     with m.Elif(mine):
         m.d.sync += level.eq(count)
-    with m.Elif(~overflow):
+    with m.Else():
         m.d.sync += level.eq(level + added - taken)
 
+    # An overflow ends the job. Counts mean nothing from then on, until a body begins.
+    lost = Signal()
+    m.d.sync += lost.eq(~clear & (lost | dut.overflow.any()))
+    counts_hold = [
+        dut.count == level,
+        level <= PARAMS.semaphore_max,
+        taken <= level,
+        dut.overflow.bit_select(index, 1) == overflow,
+        dut._nonzero == reduce(or_, dut._planes),
+    ]
     m.d.comb += [
-        Assert(dut.count == level),
-        Assert(level <= PARAMS.semaphore_max),
-        Assert(taken <= level),
-        Assert(dut.overflow.bit_select(index, 1) == overflow),
         Assert((dut.grant & (dut.grant - 1)) == 0),
         Assert((dut.grant & ~request) == 0),
-        Assert(dut._nonzero == reduce(or_, dut._planes)),
+        *(Assert(lost | claim) for claim in counts_hold),
     ]
     for u in range(UNITS):
         with m.If(dut.grant[u]):
