@@ -231,17 +231,18 @@ def settle(plan: Plan, model: LoweredModel, desk: Desk, study: Study | None = No
 
 @dataclass(frozen=True)
 class Settled:
-    """Is a complete plan of ``model``, the cycles of an inference as its jobs are scheduled, and the bytes of tensors
-    that move from and to DRAM."""
+    """Is a complete plan of ``model``, the cycles of an inference as its jobs are scheduled, and the bytes that move
+    from and to DRAM: ``moved`` of tensors, as they are placed, ``passed`` all that jobs load and store, weights too."""
 
     plan: Plan
     model: LoweredModel
     cycles: float
     moved: int
+    passed: int
 
     def serves(self, own: "Settled", options: Options) -> bool:
         """Return whether this serves the objective of ``options`` better than the order of the model, ``own``."""
-        allowed = self.moved <= own.moved or self.cycles < (1 - options.trade) * own.cycles
+        allowed = self.passed <= own.passed or self.cycles < (1 - options.trade) * own.cycles
         return self.better(own, options) and (allowed or options.objective == "dram")
 
     def better(self, other: "Settled", options: Options) -> bool:
@@ -297,7 +298,8 @@ def _settled_in(
     )  # fmt: skip
     jobs = [job for one in objects for job in one.jobs]
     spilled = placement.passed if plan.options.objective == "dram" else placement.moved
-    return Settled(made, model, linked_cycles(jobs, placement, budget, plan.params), spilled)
+    passed = sum(job.streamed + len(job.window_data) for job in jobs)
+    return Settled(made, model, linked_cycles(jobs, placement, budget, plan.params), spilled, passed)
 
 
 def emit_lowered(plan: Plan, model: LoweredModel, desk: Desk, beneath: bytes | None = None) -> Image:

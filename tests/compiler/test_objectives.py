@@ -106,7 +106,7 @@ def test_large_models_are_not_compiled_with_tiles_that_move_much_more(monkeypatc
 
     def settled_in(plan, model, desk, study, orders, parts):
         kinds.append(len(parts))
-        return pipeline.Settled(plan, model, 10_000, 100)
+        return pipeline.Settled(plan, model, 10_000, 100, 100)
 
     monkeypatch.setattr(pipeline, "_settled_in", settled_in)
     plan = SimpleNamespace(memory=None, params=BASE, options=Options())
@@ -130,7 +130,7 @@ def test_pieces_are_tried_where_enough_passes(monkeypatch, objective, part, trie
     asked = []
     plan = SimpleNamespace(rewrites=None, params=BASE, options=Options(objective=objective))
     model = SimpleNamespace(in_pieces=lambda: asked.append("pieces"))
-    found = pipeline.Settled(plan, model, 10_000, int(16 * part * 10_000))
+    found = pipeline.Settled(plan, model, 10_000, int(16 * part * 10_000), 0)
     monkeypatch.setattr(pipeline, "_better_order", lambda *_: found)
     assert pipeline.no_worse(plan, model, None, None, ()) is found
     assert bool(asked) is tried
@@ -145,13 +145,20 @@ def test_the_models_own_order_is_compared_as_found(monkeypatch):
 
     def settled(plan, model, desk, study, orders):
         tried.append(study)
-        return pipeline.Settled(plan, model, 10_000, 1)
+        return pipeline.Settled(plan, model, 10_000, 1, 1)
 
     monkeypatch.setattr(pipeline, "least_traffic", lambda *_: (model, pressed, own))
     monkeypatch.setattr(pipeline, "wider_regions", lambda *_: None)
     monkeypatch.setattr(pipeline, "settled", settled)
     pipeline._better_order(plan, model, None, plain, own)
     assert tried == [pressed, "plain"]
+
+
+@pytest.mark.parametrize(("passed", "serves"), [(1000, True), (1001, False)])
+def test_weights_that_are_loaded_again_count_as_bytes(passed, serves):
+    """An order that is quicker and moves no more of tensors, but more of weights, is not taken without a trade."""
+    own = pipeline.Settled(None, None, 10_000, 100, 1000)
+    assert pipeline.Settled(None, None, 9_000, 100, passed).serves(own, Options()) is serves
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ have to be changed when the linker knows better. Weights are described by pieces
 object.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,6 +18,7 @@ from compiler.emission.objects.question import Question
 from compiler.emission.preempt.job_points import BodyPoint, job_points
 from compiler.emission.preempt.live_bytes import LiveBytes
 from compiler.emission.program.address import Anchor, JobAddresses
+from compiler.emission.program.extents import read_box
 from compiler.emission.program.job import JobProgram, Piece
 from compiler.emission.program.job_order import check_jobs, order_of, scheduled_in
 from compiler.emission.program.schedule import TaskSchedule, schedule
@@ -58,7 +60,8 @@ class JobObject:
     """A job. ``code``: encoded instructions of its body with CANCEL, without END; ``program``: the same as far as times
     depend on it, equal ones being one object; ``points``: with ``cut`` and ``reload`` as numbers of tasks, which leave
     CANCEL out. ``loads``: whether it loads to LV2; ``staged``: whether something passes the staging area from or to
-    DRAM. ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated.
+    DRAM. ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated;
+    ``streamed``: the bytes that it loads and stores then, those of its weight window, which a prologue loads, left out.
     ``plan``: its points, and its tasks by the order in which kernels emitted them. ``ahead``: see
     :class:`JobProgram`.
 
@@ -70,6 +73,7 @@ class JobObject:
     tasks: int
     cycles: int
     streaming: int
+    streamed: int
     loads: bool
     staged: bool
     parts: tuple[PartPieces, ...]
@@ -248,10 +252,11 @@ def _job(
             add(Insn(Op.CANCEL, {"point": cancels[number]} if cancels[number] else {}))
         fixups += [Fixup(len(program), name, value.anchor) for name, value in task.symbols.items()]
         add(private.insn(task, _AT_ZERO) if private else task.insn(_AT_ZERO), task.more)
-    streaming = (task for task in order.tasks if task.unit in (Unit.LD2, Unit.ST2))
+    streaming = [task for task in order.tasks if task.unit in (Unit.LD2, Unit.ST2)]
     return JobObject(
         job.engine, job.own_loads, len(order.tasks), order.cycles,
         sum(task.cycles(params, question.context.budget.engines) for task in streaming),
+        sum(math.prod(read_box(task).shape) for task in streaming),
         any(task.op is Op.LD2 for task in order.tasks), not job.direct and any(map(_passes_staging, order.tasks)),
         tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), points, starting,
         JobPlan(job.engine, tuple(point.cut for point in points), order_of(job, order.tasks)), job.ahead,
