@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import hw
 from caesura.fpga import (
+    MACHINE_LOGIC,
     MACHINE_TOOLS,
     PARTS,
     Flow,
@@ -101,7 +102,7 @@ def taken(name: str, stages: Stages) -> Row:
     """
     part, most, seeds = MACHINES[name]
     netlist = elaborated(preset(name))
-    flow = Flow(part, CLOCK, stages, most, *MACHINE_TOOLS)
+    flow = Flow(part, CLOCK, stages, most, *MACHINE_TOOLS, logic=MACHINE_LOGIC)
     mapped = flow.mapped(netlist)
     cells = by_module(top_of(mapped), (), 0)[0]
     row: Row = {kind: cells[kind] for kind in ("mult", "lut", "ff", "bram")}

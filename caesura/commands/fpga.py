@@ -106,7 +106,8 @@ def fpga(
     stages = Stages(subject="fpga", announcement="from RTL to the part; each stage is kept once it is done")
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
         design = netlist.on_pins(hardware, bit) if serial else netlist.elaborated(hardware, block)
-    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0)
+    logic = None if block else flow.MACHINE_LOGIC
+    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0, logic)
     mapped = work.mapped(design)
     if spacing is None and not block and not area:
         work = work.with_room(mapped)

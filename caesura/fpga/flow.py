@@ -17,6 +17,9 @@ from sim.toolchain import KeptStages, Stages, key_of
 #: Placer and router of blocks, and of whole machines: nextpnr's own, and those that route a large design.
 BLOCK_TOOLS = (routing.PLACERS[0], routing.ROUTERS[0])
 MACHINE_TOOLS = (routing.PLACERS[1], routing.ROUTERS[1])
+#: Picoseconds between registers within which look-up tables of whole machines are as few as can be: half of 75 MHz,
+#: whose other half are wires. Blocks are as fast as can be.
+MACHINE_LOGIC = 7_000
 _FOLDER = "fpga"  #: of the cache
 #: Expected seconds per byte where this machine has not done it before: of RTLIL for synthesis, of the mapped netlist.
 _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 1e-5
@@ -26,7 +29,8 @@ _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 1e-5
 class Flow:
     """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz. ``multipliers`` is how many the
     netlist may take, by default as many as the part has; ``placer`` and ``router`` are of ``routing.PLACERS`` and
-    ``routing.ROUTERS``. Each row of ``spacing`` stays empty; 0 for none."""
+    ``routing.ROUTERS``. Each row of ``spacing`` stays empty; 0 for none. ``logic``: see
+    :func:`caesura.fpga.synthesis.synthesise`."""
 
     part: Part
     target: float
@@ -35,6 +39,7 @@ class Flow:
     placer: str = BLOCK_TOOLS[0]
     router: str = BLOCK_TOOLS[1]
     spacing: int = 0
+    logic: int | None = None
 
     def with_room(self, mapped: bytes) -> "Flow":
         """Return a flow that leaves as many rows empty as a ``mapped`` netlist has room for on the part. Raises
@@ -44,15 +49,18 @@ class Flow:
 
     def mapped(self, netlist: Netlist) -> bytes:
         """Return the netlist in cells of the part. Raises :class:`sim.toolchain.BuildError`."""
-        about = (netlist.text, synthesis.DEPENDS_ON, tools.version("synthesis"))
-        mapped = self._synthesised(netlist, key_of("mapped", *about), synthesis.synthesise)
+        about, logic = (netlist.text, synthesis.DEPENDS_ON, self.logic, tools.version("synthesis")), self.logic
+        mapped = self._synthesised(
+            netlist, key_of("mapped", *about), lambda of, work: synthesis.synthesise(of, work, logic)
+        )
         most = self.part.multipliers if self.multipliers is None else self.multipliers
         excess = synthesis.multipliers(mapped) - most
         if excess <= 0:
             return mapped
         return self._synthesised(
-            netlist, key_of("fewer", excess, *about), lambda of, work: synthesis.synthesise_without(of, excess, work)
-        )
+            netlist, key_of("fewer", excess, *about),
+            lambda of, work: synthesis.synthesise_without(of, excess, work, logic),
+        )  # fmt: skip
 
     def _synthesised(self, netlist: Netlist, key: str, make: Callable[[Netlist, Path], bytes]) -> bytes:
         kept = KeptStages(_FOLDER)

@@ -31,6 +31,7 @@ def manifest(
         "placer": flow.placer,
         "router": flow.router,
         "spacing": flow.spacing,
+        "logic_ps": flow.logic,
         "tools": {need: tools.version(need) for need in ("synthesis", "place and route")},
     }
 

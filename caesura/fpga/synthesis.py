@@ -61,24 +61,26 @@ def with_elements_apart(rtlil: str) -> str:
     return _ELEMENT.sub(r".\1", rtlil)
 
 
-def synthesise(netlist: Netlist, work: Path) -> bytes:
-    """Return the mapped netlist as Yosys' JSON. Raises :class:`sim.toolchain.BuildError`."""
-    return _mapped(netlist, (), work)
+def synthesise(netlist: Netlist, work: Path, logic: int | None = None) -> bytes:
+    """Return the mapped netlist as Yosys' JSON. Look-up tables between two registers may take ``logic`` picoseconds,
+    with some for wires, and are fewer for it; None: as little as can be. Raises :class:`sim.toolchain.BuildError`."""
+    return _mapped(netlist, (), work, logic)
 
 
-def synthesise_without(netlist: Netlist, excess: int, work: Path) -> bytes:
-    """Return the netlist mapped with ``excess`` multipliers fewer: the narrowest products become adders. Raises
-    :class:`sim.toolchain.BuildError`."""
+def synthesise_without(netlist: Netlist, excess: int, work: Path, logic: int | None = None) -> bytes:
+    """Return the netlist mapped with ``excess`` multipliers fewer: the narrowest products become adders. ``logic``: as
+    of :func:`synthesise`. Raises :class:`sim.toolchain.BuildError`."""
     _write(netlist, work)
     yosys((*_COARSE, "write_rtlil coarse.il"), work)
     coarse = (work / "coarse.il").read_text()
-    return _mapped(netlist, [f"chtype -set {_SOFT} c:{name}" for name in _narrowest(coarse, excess)], work)
+    return _mapped(netlist, [f"chtype -set {_SOFT} c:{name}" for name in _narrowest(coarse, excess)], work, logic)
 
 
-def _mapped(netlist: Netlist, choices: Sequence[str], work: Path) -> bytes:
+def _mapped(netlist: Netlist, choices: Sequence[str], work: Path, logic: int | None) -> bytes:
     _write(netlist, work)
     (work / "chains.v").write_text(_CHAINS.read_text())
-    yosys((*_COARSE, *choices, *_MAP), work)
+    bound = () if logic is None else (f"scratchpad -set abc9.D {logic}",)
+    yosys((*_COARSE, *choices, *bound, *_MAP), work)
     return (work / "mapped.json").read_bytes()
 
 

@@ -209,8 +209,9 @@ def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
         with pytest.raises(SystemExit, match="0"):
             cli.main()
         manifest = json.loads(capsys.readouterr().out)["manifest"]
-        used[words] = (manifest["placer"], manifest["router"], manifest["spacing"])
-    assert [*used.values()] == [("static", "router2", 3), ("heap", "router1", 0), ("static", "router2", 0)]
+        used[words] = (manifest["placer"], manifest["router"], manifest["spacing"], manifest["logic_ps"])
+    machine, whole = ("static", "router2"), 7_000
+    assert [*used.values()] == [(*machine, 3, whole), ("heap", "router1", 0, None), (*machine, 0, whole)]
 
 
 @pytest.mark.parametrize(("oscillator", "warned"), [(1.0, False), (900.0, True)])

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from caesura.fpga.netlist import elaborated
-from caesura.fpga.synthesis import blocks_of_products, with_elements_apart, without_collisions
+from caesura.fpga.synthesis import blocks_of_products, synthesise, top_of, with_elements_apart, without_collisions
 from hw.contract.params import preset
 
 _CELL = """  cell $mul $1
@@ -36,9 +36,19 @@ def test_a_product_takes_a_block_for_each_pair_of_parts(a, b, blocks):
 
 
 def test_a_memory_whose_collisions_nobody_sees_needs_no_logic_for_them():
-    lane, mac = (elaborated(preset("tiny"), name).text for name in ("lane", "mac"))
+    lane, dma = (elaborated(preset("tiny"), name).text for name in ("lane", "dma"))
     assert lane.count("COLLISION_X_MASK 1'0") == 1 and without_collisions(lane).count("COLLISION_X_MASK 1'1") == 1
-    assert "COLLISION_X_MASK 1'0" in mac and without_collisions(mac) == mac  # its memories do not say so
+    assert "COLLISION_X_MASK 1'0" in dma and without_collisions(dma) == dma  # its memories do not say so
+
+
+def test_less_haste_takes_fewer_look_up_tables(tmp_path):
+    requantiser = elaborated(preset("tiny"), "requantiser")
+    fast, small = (_look_up_tables(synthesise(requantiser, tmp_path, logic)) for logic in (None, 7_000))
+    assert small < 0.97 * fast
+
+
+def _look_up_tables(mapped: bytes) -> int:
+    return sum(cell["type"] == "LUT4" for cell in top_of(mapped)["cells"].values())
 
 
 def test_no_element_of_an_array_is_named_like_a_bit():
