@@ -298,7 +298,7 @@ def _settled_in(
     )  # fmt: skip
     jobs = [job for one in objects for job in one.jobs]
     spilled = placement.passed if plan.options.objective == "dram" else placement.moved
-    passed = sum(job.streamed + len(job.window_data) for job in jobs)
+    passed = sum(job.streamed + (0 if job.own_loads else len(job.window_data)) for job in jobs)
     return Settled(made, model, linked_cycles(jobs, placement, budget, plan.params), spilled, passed)
 
 

@@ -154,6 +154,19 @@ def test_the_models_own_order_is_compared_as_found(monkeypatch):
     assert tried == [pressed, "plain"]
 
 
+def test_bytes_that_pass_are_those_that_counters_count(monkeypatch):
+    """Of bodies, which bring the first weights themselves, and of prologues, which bring the others."""
+    settled, found = pipeline.settled, set()
+
+    def counted(*arguments):
+        one = settled(*arguments)
+        found.add(one.passed)
+        return one
+
+    monkeypatch.setattr(pipeline, "settled", counted)
+    assert model_traffic(compiled(NARROW).image).moved in found
+
+
 @pytest.mark.parametrize(("passed", "serves"), [(1000, True), (1001, False)])
 def test_weights_that_are_loaded_again_count_as_bytes(passed, serves):
     """An order that is quicker and moves no more of tensors, but more of weights, is not taken without a trade."""
