@@ -57,7 +57,7 @@ RTL = (
     ),
     Mutant(
         "R11", "a reset does not wait for what is under way", "hw/engine.py",
-        "with m.If(self.busy & self.quiet & ~self.reset):", "with m.If(self.busy & ~self.reset):",
+        "waits = self.busy & self.quiet & ~self.reset", "waits = self.busy & ~self.reset",
         "P3", ("neighbours",), "reset in mid-flight",
     ),
     Mutant(
