@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import hw
 from caesura.fpga import (
-    MACHINE_LOGIC,
     MACHINE_TOOLS,
     PARTS,
     Flow,
@@ -43,16 +42,19 @@ SEEDS = (1, 2, 3)
 
 class SiliconMachine(NamedTuple):
     """Is a whole machine that is to fit a ``part``: how many ``multipliers`` it may take of it, and the ``seeds`` with
-    which it is placed and routed, none where that does not succeed."""
+    which it is placed and routed, none where that does not succeed. ``logic``: see
+    :func:`caesura.fpga.synthesis.synthesise`."""
 
     part: Part
     multipliers: int
     seeds: tuple[int, ...]
+    logic: int | None = None
 
 
 MACHINES = {
-    "ecp5": SiliconMachine(PARTS["lfe5um5g-85f"], 150, ()), "nano": SiliconMachine(PARTS["lfe5um5g-85f"], 44, (1,)),
-}  # fmt: skip
+    "ecp5": SiliconMachine(PARTS["lfe5um5g-85f"], 150, (), 7_000),
+    "nano": SiliconMachine(PARTS["lfe5um5g-85f"], 44, (1,)),
+}
 #: What the tools alone may change between two netlists that are nearly the same, as a share.
 FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
 PAGE = Path(__file__).parents[1] / "docs" / "fpga.md"
@@ -100,9 +102,9 @@ def taken(name: str, stages: Stages) -> Row:
     multipliers that its products would take if there were as many; and ``tool``. Of one that was routed, ``fmax_worst``
     and ``fmax_median`` in MHz, ``seeds``, ``worst_path`` and ``router``, the tool.
     """
-    part, most, seeds = MACHINES[name]
+    part, most, seeds, logic = MACHINES[name]
     netlist = elaborated(preset(name))
-    flow = Flow(part, CLOCK, stages, most, *MACHINE_TOOLS, logic=MACHINE_LOGIC)
+    flow = Flow(part, CLOCK, stages, most, *MACHINE_TOOLS, logic=logic)
     mapped = flow.mapped(netlist)
     cells = by_module(top_of(mapped), (), 0)[0]
     row: Row = {kind: cells[kind] for kind in ("mult", "lut", "ff", "bram")}

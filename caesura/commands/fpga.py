@@ -58,6 +58,10 @@ def fpga(
     vivado: Annotated[
         str | None, typer.Option("--vivado", help="write a Vivado project for this board: arty-a7-100; needs --output")
     ] = None,
+    logic: Annotated[
+        float | None,
+        typer.Option("--logic", min=1, max=100, help="fewest look-up tables within NS of logic (default: the fastest)"),
+    ] = None,
     baud: Annotated[
         int | None, typer.Option("--baud", min=1, help="of the serial line of --serial and --vivado (default: 1000000)")
     ] = None,
@@ -75,7 +79,8 @@ def fpga(
     if vivado is not None:
         given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--first-seed": first > 1,
                  "--multipliers": multipliers is not None, "--placer": placer, "--router": router,
-                 "--spacing": spacing is not None, "--serial": serial, "--area": area, "--report": page}  # fmt: skip
+                 "--spacing": spacing is not None, "--logic": logic is not None, "--serial": serial,
+                 "--area": area, "--report": page}  # fmt: skip
         if beside := [flag for flag, there in given.items() if there]:
             raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
         _write_project(hardware, vivado, target, baud, output, as_json=as_json)
@@ -106,8 +111,8 @@ def fpga(
     stages = Stages(subject="fpga", announcement="from RTL to the part; each stage is kept once it is done")
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
         design = netlist.on_pins(hardware, bit) if serial else netlist.elaborated(hardware, block)
-    logic = None if block else flow.MACHINE_LOGIC
-    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0, logic)
+    bound = None if logic is None else round(1000 * logic)
+    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0, bound)
     mapped = work.mapped(design)
     if spacing is None and not block and not area:
         work = work.with_room(mapped)

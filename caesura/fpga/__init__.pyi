@@ -1,6 +1,6 @@
 from .area import by_module as by_module
 from .boards import PARTS as PARTS, Part as Part
-from .flow import MACHINE_LOGIC as MACHINE_LOGIC, MACHINE_TOOLS as MACHINE_TOOLS, Flow as Flow
+from .flow import MACHINE_TOOLS as MACHINE_TOOLS, Flow as Flow
 from .netlist import (
     Netlist as Netlist,
     elaborated as elaborated,

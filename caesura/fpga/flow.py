@@ -17,9 +17,6 @@ from sim.toolchain import KeptStages, Stages, key_of
 #: Placer and router of blocks, and of whole machines: nextpnr's own, and those that route a large design.
 BLOCK_TOOLS = (routing.PLACERS[0], routing.ROUTERS[0])
 MACHINE_TOOLS = (routing.PLACERS[1], routing.ROUTERS[1])
-#: Picoseconds between registers within which look-up tables of whole machines are as few as can be: half of 75 MHz,
-#: whose other half are wires. Blocks are as fast as can be.
-MACHINE_LOGIC = 7_000
 _FOLDER = "fpga"  #: of the cache
 #: Expected seconds per byte where this machine has not done it before: of RTLIL for synthesis, of the mapped netlist.
 _SYNTHESIS_RATE, _ROUTING_RATE = 1.5e-4, 1e-5

@@ -204,14 +204,14 @@ def test_area_needs_no_router(monkeypatch, capsys):
 def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
     monkeypatch.setattr("caesura.fpga.netlist.elaborated", lambda *_: in_harness("power", Power(1, registers=True)))
     used = {}
-    for words in ((), ("--block", "lane"), ("--spacing", "0")):
+    for words in ((), ("--block", "lane"), ("--spacing", "0", "--logic", "7")):
         monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--board", "lfe5um5g-25f", "--json", *words])
         with pytest.raises(SystemExit, match="0"):
             cli.main()
         manifest = json.loads(capsys.readouterr().out)["manifest"]
         used[words] = (manifest["placer"], manifest["router"], manifest["spacing"], manifest["logic_ps"])
-    machine, whole = ("static", "router2"), 7_000
-    assert [*used.values()] == [(*machine, 3, whole), ("heap", "router1", 0, None), (*machine, 0, whole)]
+    machine = ("static", "router2")
+    assert [*used.values()] == [(*machine, 3, None), ("heap", "router1", 0, None), (*machine, 0, 7_000)]
 
 
 @pytest.mark.parametrize(("oscillator", "warned"), [(1.0, False), (900.0, True)])
