@@ -116,7 +116,7 @@ def compared(name, netlist, cycles, seed):
 def test_a_block_does_the_same_after_synthesis(mapped, name):
     netlist = GateNetlist(mapped(name))
     for seed in range(3):
-        assert compared(name, netlist, 2000, seed) > (80 if name == "mac" else 150)
+        assert compared(name, netlist, 4000 if name == "mac" else 2000, seed) > 150
 
 
 @pytest.mark.slow
