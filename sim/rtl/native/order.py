@@ -4,9 +4,10 @@ A bundle comes after those whose results it uses. Beyond that, readers of a regi
 writes it: then it takes its new value at once, and nobody sees it too early. Other registers change at the end.
 """
 
-import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+
+import networkx as nx
 
 from sim.rtl.native.bundles import Bundle, depends_on, nodes_of, sink_words
 from sim.rtl.native.cells import NetlistError
@@ -120,50 +121,54 @@ def _always_read(design: Design, bundle: Bundle, published: set[int]) -> set[int
 
 
 def _order(design: Design, bundles: list[Bundle], reads: list[set[int]], home: dict[int, int]) -> list[int]:
-    after: dict[int, set[int]] = defaultdict(set)
-    waits = [0] * len(bundles)
-    for number, needs in enumerate(reads):
-        sources = {home[node] for node in needs if design.nodes[node].op not in SOURCES}
-        for source in sources:
-            after[source].add(number)
-        waits[number] = len(sources)
-    state_readers: dict[int, list[int]] = defaultdict(list)
-    for number, needs in enumerate(reads):
-        for node in needs:
-            if design.nodes[node].op in ("reg", "rdata"):
-                state_readers[node].append(number)
-    # How many bits of registers would change too early if the bundle came next.
-    early = [0] * len(bundles)
-    watched: dict[int, list[tuple[int, int]]] = defaultdict(list)  # reader -> (writer, bits)
+    graph = _precedence(design, bundles, reads, home)
+    order: list[int] = []
+    work = [graph]
+    while work:
+        # What depends on itself in no circle comes in an order that satisfies all; the last comes first here.
+        for group in list(nx.strongly_connected_components(part := work.pop())):
+            work.append(part.subgraph(group).copy())
+        while work and len(work[-1]) == 1:
+            order.extend(work.pop())
+        if work:  # in a circle: whoever changes the fewest registers too early
+            work[-1].remove_node(first := _first(design, bundles, work[-1]))
+            order.append(first)
+    return order
+
+
+def _precedence(design: Design, bundles: list[Bundle], reads: list[set[int]], home: dict[int, int]) -> nx.DiGraph:
+    """Return which bundle comes before which: it must where the edge says ``must``, and otherwise should, for the sake
+    of as many registers and memories as it says ``early``."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(bundles)))
+    registers: dict[int, int] = {}
+    memories: dict[int, list[int]] = defaultdict(list)
     for number, bundle in enumerate(bundles):
         for sink in bundle.sinks:
-            for node in written(sink):
-                for reader in state_readers[node]:
-                    if reader != number:
-                        early[number] += design.nodes[node].width
-                        watched[reader].append((number, design.nodes[node].width))
-    ready = [(early[number], number) for number in range(len(bundles)) if not waits[number]]
-    heapq.heapify(ready)
-    done: set[int] = set()
-    order: list[int] = []
-    while ready:
-        cost, number = heapq.heappop(ready)
-        if number in done or cost != early[number]:
-            continue
-        done.add(number)
-        order.append(number)
-        changed = set()
-        for writer, bits in watched[number]:
-            early[writer] -= bits
-            changed.add(writer)
-        for other in after[number]:
-            waits[other] -= 1
-            changed.add(other)
-        for other in changed:
-            if not waits[other] and other not in done:
-                heapq.heappush(ready, (early[other], other))
-    if len(order) < len(bundles):
-        stuck = next(number for number in range(len(bundles)) if number not in done)
-        where = design.modules[bundles[stuck].module] or "top"
+            registers |= dict.fromkeys(written(sink), number)
+            if isinstance(sink, MemoryWritePort):
+                memories[sink.memory].append(number)
+    for number, bundle in enumerate(bundles):
+        writers = [registers[node] for node in sorted(reads[number]) if node in registers]
+        writers += [writer for memory in sorted(memories_read(design, bundle)) for writer in memories[memory]]
+        for writer, count in Counter(writers).items():
+            if writer != number:
+                graph.add_edge(number, writer, early=count)
+        for node in sorted(reads[number]):
+            if design.nodes[node].op not in SOURCES:
+                graph.add_edge(home[node], number, must=True)
+    return graph
+
+
+def _first(design: Design, bundles: list[Bundle], circle: nx.DiGraph) -> int:
+    """Return the bundle of a circle that waits for none of the others, and for which the fewest registers change too
+    early if it comes first."""
+    early = {}
+    for number in sorted(circle):
+        edges = [given for _, _, given in circle.in_edges(number, data=True)]
+        if not any("must" in given for given in edges):
+            early[number] = sum(given["early"] for given in edges)
+    if not early:
+        where = design.modules[bundles[min(circle)].module] or "top"
         raise NetlistError(f"module {where}: bundles of logic depend on each other in a circle")
-    return order
+    return min(early, key=lambda number: early[number])
