@@ -4,6 +4,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.data_register import data_register
+
 
 class SpillRegister(wiring.Component):
     """Passes entries on in the cycle in which they come; keeps one that is not taken at once.
@@ -23,7 +25,7 @@ class SpillRegister(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        store, free = Signal(self._shape), Signal(init=1)
+        store, free = data_register(self._shape), Signal(init=1)
         stays = self.o.valid & ~self.o.ready & ~self.clear
         m.d.comb += [
             self.i.ready.eq(free),

@@ -15,8 +15,8 @@ from hw.interfaces import ADDR, COMMAND, PC
 
 
 class RamQueue(wiring.Component):
-    """Holds ``depth`` entries (a power of two) in a RAM and one more at the head. With ``quick`` all but the lowest
-    ``quick`` bits of an entry lie in block RAM, which is slow to answer. A single entry lies in registers.
+    """Holds ``depth`` entries (a power of two) in a RAM and one more at the head. The bits ``slow`` of an entry lie in
+    block RAM, which is slow to answer. A single entry lies in registers.
 
     An entry that enters an empty queue is at the head two cycles later. The head is replaced in the cycle after it
     was taken, if another entry waits.
@@ -30,10 +30,10 @@ class RamQueue(wiring.Component):
         No entry, neither at the head nor on its way there.
     """
 
-    def __init__(self, shape, depth: int, quick: int | None = None) -> None:
+    def __init__(self, shape, depth: int, slow: slice = slice(0, 0)) -> None:
         if depth < 1 or depth & (depth - 1):
             raise ValueError(f"the depth of a queue must be a power of two, not {depth!r}")
-        self._shape, self._depth, self._quick = shape, depth, quick
+        self._shape, self._depth, self._slow = shape, depth, slow
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "empty": Out(1)})
         # State, here rather than in elaborate() so that a proof can relate it to what the queue has seen.
         self._level = Signal(range(depth + 1))  #: entries in the RAM
@@ -70,24 +70,27 @@ class RamQueue(wiring.Component):
 
     def _rams(self, m: Module, push: Signal, pop: Signal, entry: Value) -> Value:
         """Return the head of a queue whose rows are in RAMs."""
-        width = len(entry)
-        quick = width if self._quick is None else self._quick
-        head = []
-        for name, first, last, attrs in (("ram", 0, quick, {}), ("block", quick, width, BLOCK_RAM | NO_COLLISION)):
-            if first == last:
+        first, last = self._slow.start, self._slow.stop
+        parts = {"ram": Cat(entry[:first], entry[last:]), "block": entry[first:last]}
+        kept = {}
+        for name, part in parts.items():
+            if not len(part):
                 continue
-            m.submodules[name] = ram = Memory(shape=last - first, depth=self._depth, init=[], attrs=attrs)
+            attrs = BLOCK_RAM | NO_COLLISION if name == "block" else {}
+            m.submodules[name] = ram = Memory(shape=len(part), depth=self._depth, init=[], attrs=attrs)
             write, read = ram.write_port(), ram.read_port()
             m.d.comb += [
-                write.en.eq(push), write.addr.eq(self._next), write.data.eq(entry[first:last]),
+                write.en.eq(push), write.addr.eq(self._next), write.data.eq(part),
                 read.en.eq(pop), read.addr.eq(self._oldest),
             ]  # fmt: skip
-            head.append(read.data)
+            kept[name] = read.data
         with m.If(push):
             m.d.sync += self._next.eq(self._next + 1)
         with m.If(pop):
             m.d.sync += self._oldest.eq(self._oldest + 1)
-        return Cat(head)
+        if "block" not in kept:
+            return kept["ram"]
+        return Cat(kept["ram"][:first], kept["block"], kept["ram"][first:])
 
 
 #: Which ends of a command have a segment; the others are checked against the size of a memory.
@@ -146,21 +149,22 @@ class UnitQueue(wiring.Component):
             }
         )
         # Commands of DRAM's loads are the widest and in no hurry; their semaphores, which come first, are.
-        quick = 1 + format_bits(FORMATS[self.op][: 1 + len(_MASKS)]) - 8 if unit == Unit.LD2 else None
-        self._queue = RamQueue(self._entry(), params.unit_queue_depth, quick)
+        entry, masks = self._entry(), format_bits(FORMATS[self.op][: 1 + len(_MASKS)]) - 8
+        slow = slice(masks, entry.size - 1) if unit == Unit.LD2 else slice(0, 0)
+        self._queue = RamQueue(entry, params.unit_queue_depth, slow)
         self._flying = RamQueue(data.StructLayout({"signal": n, "pc": PC}), UNIT_IN_FLIGHT)
         self._in_flight = Signal(range(UNIT_IN_FLIGHT + 1))  #: commands accepted and not yet signalled
         self._owed = Signal(range(UNIT_IN_FLIGHT + 1))  #: of those, commands that are done
         self._granted = Signal()  #: the head has its semaphores
 
     def _entry(self) -> data.StructLayout:
-        """Return what is kept of a command; ``needs`` says that it waits for semaphores at all."""
-        members = {"needs": 1, "insn": format_bits(FORMATS[self.op]) - 8, "pc": PC}
+        """Return what is kept of a command; ``needs``, at the end, says that it waits for semaphores at all."""
+        members = {"insn": format_bits(FORMATS[self.op]) - 8, "pc": PC}
         if self.unit in _SOURCE_SEGMENT:
             members |= {"src_base": ADDR, "src_limit": ADDR}
         if self.unit in _DESTINATION_SEGMENT:
             members |= {"dst_base": ADDR, "dst_limit": ADDR}
-        return data.StructLayout(members)
+        return data.StructLayout(members | {"needs": 1})
 
     def elaborate(self, platform) -> Module:
         m = Module()

@@ -11,12 +11,13 @@ from hw.contract.isa import Lv0Space, Lv0View
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
 from hw.contract.timing import RUNS_AHEAD
+from hw.data_register import data_register
 from hw.dma.layouts import StreamFifo, run_layout
 from hw.dma.planner import Forbidden, MemorySize, Planner
 from hw.dma.realign import Realign
 from hw.dma.sink import BUS_SINK_TAG, LV0_TAG, BusSink, Lv0Sink, ScratchpadSink
 from hw.dma.source import BUS_SOURCE_TAG, BusSource, ScratchpadSource
-from hw.interfaces import UnitPort
+from hw.interfaces import FAULT, UnitPort
 from hw.scratchpad import word_bits
 from hw.spill_register import SpillRegister
 
@@ -71,7 +72,7 @@ class CopyUnit(wiring.Component):
         # A run goes to the realigner's queue, and, if it reads, to the register the source works from.
         m.submodules.spill = spill = SpillRegister(runs.i.payload.shape())
         wiring.connect(m, planner.run, spill.i)
-        fetching = Signal(runs.i.payload.shape())
+        fetching = data_register(runs.i.payload.shape())
         fetching_valid = Signal()
         fetch_free = Signal()
         run = spill.o.payload
@@ -98,21 +99,21 @@ class CopyUnit(wiring.Component):
         if "discard" in sink.signature.members:
             m.d.comb += sink.discard.eq(stop)
 
-        # What may be to blame is kept every cycle; whether it is, is known a cycle later.
-        failed, info = Signal(), Signal.like(unit.fault_info)
-        m.d.sync += [failed.eq(0), info.eq(planner.fault_info), unit.fault.eq(failed), unit.fault_info.eq(info)]
+        # Who is to blame is kept; it is told a cycle later.
+        failed, info = Signal(), data_register(FAULT)
+        m.d.sync += [failed.eq(0), unit.fault.eq(failed), unit.fault_info.eq(info)]
+        with m.If(planner.fault & ~faulted):
+            m.d.sync += info.eq(planner.fault_info)
         with m.If((planner.fault | bus_error) & ~faulted & ~stop):
             m.d.sync += [faulted.eq(1), failed.eq(1)]
         if self._bus_side is not None:
             watcher = {"src": realign, "dst": sink}[self._bus_side]
-            by_bus, tag = Signal(), Signal.like(watcher.error_tag)
             m.d.comb += bus_error.eq(watcher.error)
-            m.d.sync += [by_bus.eq(bus_error), tag.eq(watcher.error_tag)]
-            with m.If(by_bus):
+            with m.If(bus_error & ~faulted):
                 m.d.sync += [
-                    unit.fault_info.code.eq(Fault.BUS),
-                    unit.fault_info.pc.eq(tag.pc),
-                    unit.fault_info.addr.eq(tag[self._bus_side]),
+                    info.code.eq(Fault.BUS),
+                    info.pc.eq(watcher.error_tag.pc),
+                    info.addr.eq(watcher.error_tag[self._bus_side]),
                 ]
 
         m.d.sync += [

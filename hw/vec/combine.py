@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.params import SocParams
+from hw.data_register import data_register
 from hw.interfaces import WritePort
 from hw.scratchpad import word_bits
 from hw.vec.walker import LV1_ADDR
@@ -34,7 +35,7 @@ class WriteCombiner(wiring.Component):
         lanes, word = self._params.vec_lanes, self._params.lv1_word
         low = (word - 1).bit_length()
         part_low = (lanes - 1).bit_length()
-        addr = Signal(self.port.req.payload.addr.shape())
+        addr = data_register(self.port.req.payload.addr.shape())
         held, flush, offered = Signal(), Signal(), Signal()
         write = self.port.req
         same = held & ~flush & (addr == self.d[low:])

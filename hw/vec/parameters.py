@@ -9,6 +9,7 @@ from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, VEC_HEADER, WIDE_TABLE_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import TABLE_ROW_BYTES
+from hw.data_register import data_register
 from hw.vec.walker import LV1_ADDR
 
 #: The scalars as they lie in memory, see ``VEC_HEADER``.
@@ -47,15 +48,15 @@ class ParameterLoader(wiring.Component):
         word = params.lv1_word
         header_words = params.vec_header_bytes // word
         group_words = params.vec_lanes * VEC_CHANNEL_BYTES // word
-        block_words = Signal(range(header_words + params.vec_groups * group_words + 1))
+        block_words = data_register(range(header_words + params.vec_groups * group_words + 1))
         most_words = WIDE_TABLE_BYTES // word
-        table_words = Signal(range(most_words + 1))
+        table_words = data_register(range(most_words + 1))
         shifts = word // TABLE_ROW_BYTES  # cycles one word keeps the table's write port busy
 
         # Ask for the block, then for the table, one word at a time.
         asking, in_table, table_wanted = Signal(), Signal(), Signal()
         asked = Signal(range(max(header_words + params.vec_groups * group_words, most_words) + 1))
-        table_addr = Signal(LV1_ADDR)
+        table_addr = data_register(LV1_ADDR)
         taken = Signal()
         shifting = Signal(range(shifts + 1))
         expected = Signal()  # a response comes this cycle
@@ -81,11 +82,11 @@ class ParameterLoader(wiring.Component):
         )  # fmt: skip
         write = entries.write_port(granularity=8 * word)
         read = entries.read_port()
-        raw = Signal(8 * params.vec_header_bytes)
-        arrived = Signal.like(block_words)
+        raw = data_register(8 * params.vec_header_bytes)
+        arrived = Signal(block_words.shape())
         rsp_table = Signal()
         m.d.sync += rsp_table.eq(in_table)
-        entry = Signal.like(block_words)
+        entry = Signal(block_words.shape())
         m.d.comb += [
             entry.eq(arrived - header_words),
             write.data.eq(self.rsp_data.replicate(group_words)),
@@ -103,7 +104,7 @@ class ParameterLoader(wiring.Component):
             with m.If(arrived >= header_words):
                 m.d.comb += write.en.eq(1 << (entry % group_words))
 
-        shift = Signal(8 * word)
+        shift = data_register(8 * word)
         row = Signal.like(self.table_addr)
         m.d.comb += [
             self.table_write.eq(shifting != 0),

@@ -8,13 +8,14 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import RECORD_BYTES, VecOp
 from hw.contract.row_function import ARGUMENT_BITS
+from hw.data_register import data_register
 from hw.vec import row_function
 from hw.vec.row_function import RowFunction
 
 
 def delayed(m: Module, en: Value, value: Value, cycles: int, name: str) -> Signal:
     """Return ``value`` as it was ``cycles`` (at least 1) cycles with ``en`` ago, as an unsigned number."""
-    stages = [Signal(len(value), name=f"{name}_ago{k + 1}") for k in range(cycles)]
+    stages = [data_register(len(value), name=f"{name}_ago{k + 1}") for k in range(cycles)]
     with m.If(en):
         m.d.sync += [later.eq(here) for here, later in zip([value, *stages], stages, strict=False)]
     return stages[-1]
@@ -79,11 +80,11 @@ class Records(wiring.Component):
         ma = self.ma
         low, high = total[:_HALF], total[_HALF:].as_signed()
         # 1: products of halves. 2: put them together. 3: subtract.
-        ll, lh, hh = Signal(2 * _HALF), Signal(signed(2 * _HALF + 1)), Signal(_HALF)
-        ma_low, ma_high = Signal(signed(len(ma) + _HALF)), Signal(signed(len(ma) + _HALF))
-        scaled, squared = Signal(ARGUMENT_BITS), Signal(ARGUMENT_BITS)
+        ll, lh, hh = data_register(2 * _HALF), data_register(signed(2 * _HALF + 1)), data_register(_HALF)
+        ma_low, ma_high = data_register(signed(len(ma) + _HALF)), data_register(signed(len(ma) + _HALF))
+        scaled, squared = data_register(ARGUMENT_BITS), data_register(ARGUMENT_BITS)
         plain = delayed(m, self.en, total, _ARGUMENT - 1, "plain")
-        argument = Signal(ARGUMENT_BITS)
+        argument = data_register(ARGUMENT_BITS)
         with m.If(self.en):
             m.d.sync += [
                 ll.eq(low * low), lh.eq(low * high), hh.eq(high * high),
@@ -96,7 +97,7 @@ class Records(wiring.Component):
 
     def _reduced(self, m: Module, values: Sequence[Value], join: Callable[[Value, Value], Value], name: str) -> Value:
         while len(values) > 1:
-            level = [Signal(signed(32), name=f"{name}{len(values) // 2}_{k}") for k in range(len(values) // 2)]
+            level = [data_register(signed(32), name=f"{name}{len(values) // 2}_{k}") for k in range(len(values) // 2)]
             with m.If(self.en):
                 m.d.sync += [one.eq(join(*values[2 * k : 2 * k + 2])) for k, one in enumerate(level)]
             values = level

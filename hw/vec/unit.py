@@ -7,6 +7,7 @@ from amaranth.lib.wiring import Out
 from hw.contract.isa import Op, VecOp
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
+from hw.data_register import data_register
 from hw.interfaces import ReadPort, UnitPort, WritePort, struct_layout
 from hw.mac.accumulators import AccReadPort
 from hw.scratchpad import word_bits
@@ -108,7 +109,7 @@ class VecUnit(wiring.Component):
         acc_bad = insn.src_acc & (walker.a >= params.lv0_acc_rows)
         d_bad = walker.d >= params.lv1_bytes
         # An address out of range is known a cycle after its step came; what that step reads meanwhile goes nowhere.
-        beyond, culprit = Signal(), Signal(LV1_ADDR)
+        beyond, culprit = Signal(), data_register(LV1_ADDR)
         m.d.sync += [
             beyond.eq(walking & ~stop & (a_bad | b_bad | acc_bad | d_bad)),
             culprit.eq(Mux(a_bad | acc_bad, walker.a, Mux(b_bad, walker.b, walker.d))),
@@ -139,8 +140,8 @@ class VecUnit(wiring.Component):
 
         # Operands are here a cycle later; hold them while the lanes stand still.
         fetched = Signal(STEP)
-        a_at, b_at = Signal(range(max(word // lanes, 2))), Signal(range(max(word // lanes, 2)))
-        acc_held, acc_data, acc_came = Signal(32 * lanes), Signal(32 * lanes), Signal()
+        a_at, b_at = data_register(range(max(word // lanes, 2))), data_register(range(max(word // lanes, 2)))
+        acc_held, acc_data, acc_came = data_register(32 * lanes), Signal(32 * lanes), Signal()
         m.d.comb += fetched_free.eq(~fetched.valid | ~spill.kept)
         m.d.sync += acc_came.eq(self.acc.req.valid & self.acc.req.ready)
         with m.If(acc_came):
@@ -153,7 +154,7 @@ class VecUnit(wiring.Component):
                 fetched.first.eq(walker.first), fetched.final.eq(walker.final), fetched.last.eq(walker.last),
                 a_at.eq(walker.a[lane_low:word_low]), b_at.eq(walker.b[lane_low:word_low]),
             ]  # fmt: skip
-        a_vector, b_vector, acc_vector = Signal(8 * lanes), Signal(8 * lanes), Signal(32 * lanes)
+        a_vector, b_vector, acc_vector = data_register(8 * lanes), data_register(8 * lanes), data_register(32 * lanes)
         ready = Signal(STEP)
         with m.If(en):
             m.d.sync += [
@@ -202,8 +203,8 @@ class VecUnit(wiring.Component):
         before, which arrives now or stays in a register, and whether the step need not wait. The word asked for last is
         not read again."""
         wanted = Signal(name=f"{name}_wanted")
-        held = Signal(8 * self._params.lv1_word, name=f"{name}_held")
-        word = Signal.like(held, name=f"{name}_word")
+        held = data_register(8 * self._params.lv1_word, name=f"{name}_held")
+        word = Signal(held.shape(), name=f"{name}_word")
         ask = Signal(name=f"{name}_ask")
         m.d.comb += [
             ask.eq(asks & wanted),

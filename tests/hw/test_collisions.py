@@ -100,7 +100,7 @@ def test_a_network_on_a_machine_whose_memories_are_all_like_this():
 @pytest.mark.parametrize("pace", [(0.5, 0.5), (0.9, 0.3), (0.3, 0.9), (1.0, 1.0)])
 def test_a_queue_in_two_memories_keeps_its_entries(pace):
     """Entries enter and leave at random, so that the queue is empty, full, and between."""
-    dut, rng, given, taken = unit_queue.RamQueue(12, 4, 5), random.Random(3), [], []
+    dut, rng, given, taken = unit_queue.RamQueue(12, 4, slice(5, 11)), random.Random(3), [], []
 
     async def testbench(ctx) -> None:
         for _ in range(400):
