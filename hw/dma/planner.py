@@ -80,19 +80,19 @@ class Planner(wiring.Component):
             m.d.sync += [cmd.eq(self.cmd.payload), setting_up.eq(1)]
 
         # Set up: what is constant for the command, and the first run.
-        some_read = data_register()
-        last_written, last_read = data_register(LEN), data_register(LEN)  # of a run's bytes
+        some_read = Signal()
+        last_written, last_read = Signal(LEN), Signal(LEN)  # of a run's bytes
         read_end = Signal(LEN)
         m.d.comb += read_end.eq(Mux(insn.hi < insn.len, insn.hi, insn.len))
         illegal = Signal()
         forbidden = self._forbidden(insn) if self._forbidden else 0
         m.d.comb += illegal.eq((insn.len == 0) | (insn.n2 == 0) | (insn.n1 == 0) | (insn.n0 == 0) | forbidden)
-        count = [data_register(16, name=f"i{k}") for k in range(3)]
-        highest = [data_register(16, name=f"highest{k}") for k in range(3)]  # that each of them reaches
-        at_end = [data_register(name=f"at_end{k}") for k in range(3)]  # that they have reached it
-        src, dst = data_register(ADDR), data_register(ADDR)
-        src_rows = [data_register(ADDR, name=f"src_row{k}") for k in (1, 2)]  # src where i0 = 0, and where i1 = i0 = 0
-        dst_rows = [data_register(ADDR, name=f"dst_row{k}") for k in (1, 2)]
+        count = [Signal(16, name=f"i{k}") for k in range(3)]
+        highest = [Signal(16, name=f"highest{k}") for k in range(3)]  # that each of them reaches
+        at_end = [Signal(name=f"at_end{k}") for k in range(3)]  # that they have reached it
+        src, dst = Signal(ADDR), Signal(ADDR)
+        src_rows = [Signal(ADDR, name=f"src_row{k}") for k in (1, 2)]  # src where i0 = 0, and where i1 = i0 = 0
+        dst_rows = [Signal(ADDR, name=f"dst_row{k}") for k in (1, 2)]
         with m.If(setting_up & alive):
             m.d.sync += [
                 setting_up.eq(0),
@@ -128,7 +128,7 @@ class Planner(wiring.Component):
                     m.d.sync += [rows[1].eq(to) for rows, to in zip((src_rows, dst_rows), moved, strict=True)]
 
         # First stage: offsets of the first and last byte read and written.
-        offsets = data_register(
+        offsets = Signal(
             data.StructLayout(
                 {
                     "src": ADDR, "src_first": ADDR, "src_last": ADDR,
@@ -159,8 +159,8 @@ class Planner(wiring.Component):
             src_bad.eq(offsets.reads & src_beyond),
             beyond.eq(offsets_valid & (src_bad | dst_beyond)),
         ]
-        src_at, dst_at = data_register(ADDR), data_register(ADDR)
-        checked = data_register(data.StructLayout({"src": ADDR, "dst": ADDR, "dst_last": ADDR, "reads": 1, "final": 1}))
+        src_at, dst_at = Signal(ADDR), Signal(ADDR)
+        checked = Signal(data.StructLayout({"src": ADDR, "dst": ADDR, "dst_last": ADDR, "reads": 1, "final": 1}))
         m.d.comb += checked_ready.eq(~checked_valid | run_ready)
         with m.If(checked_ready):
             m.d.sync += [

@@ -4,7 +4,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.data_register import data_register
 from hw.dma.layouts import beat_layout, log2, run_layout, word_index, word_layout
 
 
@@ -76,7 +75,7 @@ class Realign(wiring.Component):
 
         # First stage: the rotated source word, and where the bytes of the destination word come from.
         in_reads = run.reads & (number >= read_from) & (number <= read_to)
-        rotated = data_register(
+        rotated = Signal(
             data.StructLayout(
                 {
                     "data": 8 * width, "emit": 1, "pair": 1, "rotate": low, "reads": 1, "read_first": low,
@@ -108,7 +107,7 @@ class Realign(wiring.Component):
             ]
 
         # Second stage: merge with the word before, fill, enable.
-        previous = data_register(8 * width)
+        previous = Signal(8 * width)
         beat_valid = Signal()
         m.d.comb += merged_ready.eq(~beat_valid | self.beat.ready)
         # Frame positions below W - rotate belong to the word before.

@@ -99,21 +99,21 @@ class CopyUnit(wiring.Component):
         if "discard" in sink.signature.members:
             m.d.comb += sink.discard.eq(stop)
 
-        # Who is to blame is kept; it is told a cycle later.
+        # What may be to blame is kept every cycle; whether it is, is known a cycle later.
         failed, info = Signal(), data_register(FAULT)
-        m.d.sync += [failed.eq(0), unit.fault.eq(failed), unit.fault_info.eq(info)]
-        with m.If(planner.fault & ~faulted):
-            m.d.sync += info.eq(planner.fault_info)
+        m.d.sync += [failed.eq(0), info.eq(planner.fault_info), unit.fault.eq(failed), unit.fault_info.eq(info)]
         with m.If((planner.fault | bus_error) & ~faulted & ~stop):
             m.d.sync += [faulted.eq(1), failed.eq(1)]
         if self._bus_side is not None:
             watcher = {"src": realign, "dst": sink}[self._bus_side]
+            by_bus, tag = Signal(), data_register(watcher.error_tag.shape())
             m.d.comb += bus_error.eq(watcher.error)
-            with m.If(bus_error & ~faulted):
+            m.d.sync += [by_bus.eq(bus_error), tag.eq(watcher.error_tag)]
+            with m.If(by_bus):
                 m.d.sync += [
-                    info.code.eq(Fault.BUS),
-                    info.pc.eq(watcher.error_tag.pc),
-                    info.addr.eq(watcher.error_tag[self._bus_side]),
+                    unit.fault_info.code.eq(Fault.BUS),
+                    unit.fault_info.pc.eq(tag.pc),
+                    unit.fault_info.addr.eq(tag[self._bus_side]),
                 ]
 
         m.d.sync += [

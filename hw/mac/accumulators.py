@@ -7,7 +7,6 @@ from amaranth.lib.wiring import In, Out
 
 from hw.block_ram import NO_COLLISION
 from hw.contract.params import SocParams
-from hw.data_register import data_register
 
 _ROW_WORDS = 4  #: LV1 words of a row: arrays are square, and an accumulator has four bytes
 
@@ -70,15 +69,15 @@ class Accumulators(wiring.Component):
         row_bits = len(self.row) - 1
         restored_row = self.restore_addr[2:]
         request = self.vec.req.p
-        row, kept, valid = data_register(len(self.row)), data_register(), Signal()
-        row_out = data_register(len(self.row))
+        row, kept, valid = Signal.like(self.row), Signal(), Signal()
+        row_out = Signal.like(self.row)
         m.d.sync += [valid.eq(self.issue), self.landed.eq(valid)]
         with m.If(self.issue):
             m.d.sync += [row.eq(self.row), kept.eq(self.keep)]
         with m.If(valid):
             m.d.sync += row_out.eq(row)
 
-        found, result = [], data_register(32 * self._params.out_channels)
+        found, result = [], Signal(32 * self._params.out_channels)
         waits = Signal()
         m.d.comb += self.vec.req.ready.eq(~waits)
         for b, contents in enumerate(self.data):
@@ -114,7 +113,7 @@ class Accumulators(wiring.Component):
             with m.If(valid):
                 m.d.sync += result.word_select(n, 32).eq(Mux(kept, held.word_select(n, 32), 0) + addend)
 
-        bank, group = data_register(), data_register(request.group.shape())
+        bank, group = Signal(), Signal.like(request.group)
         with m.If(self.vec.req.valid):
             m.d.sync += [bank.eq(request.row[row_bits]), group.eq(request.group)]
         drained = Signal.like(held)

@@ -4,8 +4,6 @@ from amaranth.hdl import Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.data_register import data_register
-
 WIDE = 9  #: bits of an operand after its zero point was subtracted
 
 
@@ -42,13 +40,13 @@ class PeArray(wiring.Component):
         for c in range(cols):
             products = []
             for r in range(rows):
-                product = data_register(signed(2 * WIDE), name=f"product{r}_{c}")
+                product = Signal(signed(2 * WIDE), name=f"product{r}_{c}")
                 with m.If(self.mul_en):
                     m.d.sync += product.eq(operands[r][c] * weights[r][c])
                 products.append(product)
             halves = []
             for h in range(0, rows, 4):
-                half = data_register(signed(2 * WIDE + 2), name=f"half{h}_{c}")
+                half = Signal(signed(2 * WIDE + 2), name=f"half{h}_{c}")
                 with m.If(self.half_en):
                     m.d.sync += half.eq((products[h] + products[h + 1]) + (products[h + 2] + products[h + 3]))
                 halves.append(half)
@@ -60,7 +58,7 @@ class PeArray(wiring.Component):
         """Return the active array per row and column."""
         rows, cols = self._rows, self._cols
         shadow, active = (
-            [[data_register(signed(WIDE), name=f"{name}{r}_{c}") for c in range(cols)] for r in range(rows)]
+            [[Signal(signed(WIDE), name=f"{name}{r}_{c}") for c in range(cols)] for r in range(rows)]
             for name in ("shadow", "active")
         )
         fresh = [Signal(signed(WIDE), name=f"fresh{i}") for i in range(rows)]
@@ -84,7 +82,7 @@ class PeArray(wiring.Component):
             m.d.comb += dense.eq(self.tap[0].word_select(r, 8) - self.x_zp)
             held = []
             for c in range(cols if r < len(self.tap) else 1):
-                operand = data_register(signed(WIDE), name=f"operand{r}_{c}")
+                operand = Signal(signed(WIDE), name=f"operand{r}_{c}")
                 deep = self.tap[r].word_select(c, 8) - self.x_zp if r < len(self.tap) else 0
                 with m.If(self.x_load):
                     m.d.sync += operand.eq(Mux(self.depthwise, deep, dense))

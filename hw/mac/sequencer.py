@@ -9,7 +9,6 @@ from hw.contract.formats import MAC_FORMAT
 from hw.contract.isa import MacMode, Op
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
-from hw.data_register import data_register
 from hw.interfaces import COMMAND, FAULT, PC, struct_layout
 
 
@@ -33,8 +32,8 @@ class LoopNest(wiring.Component):
         m = Module()
         wraps = 1  # all loops inside the current one are at their end
         for loop, count in enumerate(self.count):
-            left = data_register(count.shape(), name=f"left{loop}")
-            again = data_register(count.shape(), name=f"again{loop}")
+            left = Signal(count.shape(), name=f"left{loop}")
+            again = Signal(count.shape(), name=f"again{loop}")
             at_end = Signal(name=f"at_end{loop}")
             m.d.comb += [at_end.eq(left == 0), self.moves[loop].eq(wraps & ~at_end)]
             with m.If(self.load):
@@ -68,7 +67,7 @@ class StridedAddress(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        starts = [data_register(signed(len(self.base)), name=f"start{k}") for k in range(len(self.stride))]
+        starts = [Signal(signed(len(self.base)), name=f"start{k}") for k in range(len(self.stride))]
         start, stride = Signal.like(self.addr), Signal.like(self.stride[0])
         for loop, (own, own_stride) in enumerate(zip(starts, self.stride, strict=True)):
             with m.If(self.moves[loop]):
@@ -133,7 +132,7 @@ class MacSequencer(wiring.Component):
         p = self._params
         insn = Signal(struct_layout(Op.MAC))
         m.d.comb += insn.eq(self.cmd.payload.insn)
-        staged = data_register(_STAGED)
+        staged = Signal(_STAGED)
         waiting = Signal()  # the staged command has not begun issuing pixels
         loading, full = Signal(), Signal()  # weight words are left to read; the next block's have been read
         active, halted = Signal(), Signal()
@@ -155,7 +154,7 @@ class MacSequencer(wiring.Component):
 
         # -- loader
         m.submodules.words = words = LoopNest(4, COUNT)
-        wgt_addr, word, swap = data_register(17), Signal(), Signal()
+        wgt_addr, word, swap = Signal(17), Signal(), Signal()
         wgt_bad = wgt_addr >= self._wgt_words
         m.d.comb += [
             word.eq(loading & (~full | swap) & ~wgt_bad & go),
@@ -178,11 +177,11 @@ class MacSequencer(wiring.Component):
                 m.d.sync += [full.eq(1), loading.eq(~words.last)]
 
         # -- pixels
-        running = data_register(data.StructLayout({name: _STAGED[name].shape for name in _RUNNING}))
+        running = Signal(data.StructLayout({name: _STAGED[name].shape for name in _RUNNING}))
         m.submodules.pixels = pixels = LoopNest(5, COUNT)
         m.submodules.act = act = StridedAddress(5, ACT_WIDTH, 16)
         m.submodules.acc = acc = StridedAddress(3, ACC_WIDTH, 13)
-        illegal, opening, first_block = data_register(), data_register(), data_register()
+        illegal, opening, first_block = Signal(), Signal(), Signal()
         counts = (staged.p0, staged.p1, staged.n0, staged.n1, staged.n2)
         m.d.comb += [
             take.eq(waiting & (~active | (fire & pixels.last)) & go),

@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import Lv0Space
 from hw.contract.params import SocParams
-from hw.data_register import data_register
 from hw.interfaces import Lv0WritePort, UnitPort
 from hw.mac.accumulators import AccReadPort, Accumulators
 from hw.mac.array import PeArray, sign_flip
@@ -57,9 +56,9 @@ class MacUnit(wiring.Component):
             self.wgt.read_en.eq(weight.valid), self.wgt.read_addr.eq(weight.addr),
         ]  # fmt: skip
         flip = sign_flip(p.lv1_word)
-        taps = [data_register(8 * p.lv1_word, name=f"tap{t}") for t in range(self.taps)]
-        wgt_word = data_register(8 * p.lv1_word)
-        x_zp, w_zp = data_register(8), data_register(8)
+        taps = [Signal(8 * p.lv1_word, name=f"tap{t}") for t in range(self.taps)]
+        wgt_word = Signal(8 * p.lv1_word)
+        x_zp, w_zp = Signal(8), Signal(8)
         with m.If(age[0].valid):
             m.d.sync += x_zp.eq(age[0].zp ^ (age[0].signed << 7))
             m.d.sync += [

@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 from hw.block_ram import NO_COLLISION
 from hw.contract.isa import WIDE_TABLE_BYTES, VecOp
 from hw.contract.timing import TABLE_ROW_BYTES
-from hw.data_register import data_register
 from hw.vec.requantise import LATENCY as REQUANTISE_LATENCY, RESULT, Requantise
 
 TABLE_ROWS = WIDE_TABLE_BYTES // TABLE_ROW_BYTES  #: in the memory of a lane
@@ -59,11 +58,11 @@ class Lane(wiring.Component):
             write.en.eq(self.table_write),
         ]
 
-        a1, b1, addend1 = data_register(signed(10)), data_register(signed(10)), data_register(signed(32))
+        a1, b1, addend1 = Signal(signed(10)), Signal(signed(10)), Signal(signed(32))
         valid1, first1, counts1, valid2, first2, counts2 = (Signal(name=f"{n}{k}") for k in (1, 2) for n in _MARKS)
         factor1, index1 = Signal(signed(23)), Signal(8)
-        product2, other2 = data_register(signed(32)), data_register(signed(32))
-        a2, half2, summand2 = data_register(signed(10)), data_register(), Signal(signed(32))
+        product2, other2 = Signal(signed(32)), Signal(signed(32))
+        a2, half2, summand2 = Signal(signed(10)), Signal(), Signal(signed(32))
         total3, squares3 = self.total, self.squares
         wide, lin, mul = Signal(), Signal(), Signal()
         augend2, addend2 = Signal(signed(32)), Signal(signed(32))
@@ -105,7 +104,7 @@ class Lane(wiring.Component):
                 with m.If(use.op == VecOp.MOMENTS):
                     m.d.sync += squares3.eq(Mux(first2, 0, squares3) + Mux(counts2, product2, 0))
 
-        straight = data_register(RESULT)
+        straight = Signal(RESULT)
         m.d.comb += [
             requantise.en.eq(self.en),
             requantise.s.eq(total3),

@@ -48,15 +48,15 @@ class ParameterLoader(wiring.Component):
         word = params.lv1_word
         header_words = params.vec_header_bytes // word
         group_words = params.vec_lanes * VEC_CHANNEL_BYTES // word
-        block_words = data_register(range(header_words + params.vec_groups * group_words + 1))
+        block_words = Signal(range(header_words + params.vec_groups * group_words + 1))
         most_words = WIDE_TABLE_BYTES // word
-        table_words = data_register(range(most_words + 1))
+        table_words = Signal(range(most_words + 1))
         shifts = word // TABLE_ROW_BYTES  # cycles one word keeps the table's write port busy
 
         # Ask for the block, then for the table, one word at a time.
         asking, in_table, table_wanted = Signal(), Signal(), Signal()
         asked = Signal(range(max(header_words + params.vec_groups * group_words, most_words) + 1))
-        table_addr = data_register(LV1_ADDR)
+        table_addr = Signal(LV1_ADDR)
         taken = Signal()
         shifting = Signal(range(shifts + 1))
         expected = Signal()  # a response comes this cycle
@@ -104,7 +104,7 @@ class ParameterLoader(wiring.Component):
             with m.If(arrived >= header_words):
                 m.d.comb += write.en.eq(1 << (entry % group_words))
 
-        shift = data_register(8 * word)
+        shift = Signal(8 * word)
         row = Signal.like(self.table_addr)
         m.d.comb += [
             self.table_write.eq(shifting != 0),

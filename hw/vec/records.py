@@ -80,11 +80,11 @@ class Records(wiring.Component):
         ma = self.ma
         low, high = total[:_HALF], total[_HALF:].as_signed()
         # 1: products of halves. 2: put them together. 3: subtract.
-        ll, lh, hh = data_register(2 * _HALF), data_register(signed(2 * _HALF + 1)), data_register(_HALF)
-        ma_low, ma_high = data_register(signed(len(ma) + _HALF)), data_register(signed(len(ma) + _HALF))
-        scaled, squared = data_register(ARGUMENT_BITS), data_register(ARGUMENT_BITS)
+        ll, lh, hh = Signal(2 * _HALF), Signal(signed(2 * _HALF + 1)), Signal(_HALF)
+        ma_low, ma_high = Signal(signed(len(ma) + _HALF)), Signal(signed(len(ma) + _HALF))
+        scaled, squared = Signal(ARGUMENT_BITS), Signal(ARGUMENT_BITS)
         plain = delayed(m, self.en, total, _ARGUMENT - 1, "plain")
-        argument = data_register(ARGUMENT_BITS)
+        argument = Signal(ARGUMENT_BITS)
         with m.If(self.en):
             m.d.sync += [
                 ll.eq(low * low), lh.eq(low * high), hh.eq(high * high),
@@ -97,7 +97,7 @@ class Records(wiring.Component):
 
     def _reduced(self, m: Module, values: Sequence[Value], join: Callable[[Value, Value], Value], name: str) -> Value:
         while len(values) > 1:
-            level = [data_register(signed(32), name=f"{name}{len(values) // 2}_{k}") for k in range(len(values) // 2)]
+            level = [Signal(signed(32), name=f"{name}{len(values) // 2}_{k}") for k in range(len(values) // 2)]
             with m.If(self.en):
                 m.d.sync += [one.eq(join(*values[2 * k : 2 * k + 2])) for k, one in enumerate(level)]
             values = level

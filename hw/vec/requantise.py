@@ -6,8 +6,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.data_register import data_register
-
 
 def normalise(m: Module, value: Value, steps: Sequence[int]) -> tuple[Signal, Value]:
     """Return ``value`` shifted left by each of ``steps``, descending powers of two, that it has as many leading zeros
@@ -67,7 +65,7 @@ class Requantise(wiring.Component):
         first, *others = steps_below(32)
 
         # What the integer is held against ahead of the zero point. It holds as long as they do.
-        room_below, room_above = data_register(signed(RESULT + 1)), data_register(signed(RESULT + 2))
+        room_below, room_above = Signal(signed(RESULT + 1)), Signal(signed(RESULT + 2))
         m.d.sync += [room_below.eq(self.zp_y - self.lo), room_above.eq(self.zp_y - self.hi - 1)]
 
         with m.If(self.en):
@@ -79,14 +77,13 @@ class Requantise(wiring.Component):
                 magnitude.eq(turned + total[-1]),
             ]
             shifted, leading = normalise(m, magnitude, [first])
-            magnitude1, zeros1 = data_register(32), data_register()
-            negative1, scale1 = data_register(), data_register(31)
+            magnitude1, zeros1, negative1, scale1 = Signal(32), Signal(), Signal(), Signal(31)
             m.d.sync += [magnitude1.eq(shifted), zeros1.eq(leading), scale1.eq(self.scale)]
             m.d.sync += negative1.eq(total[-1] ^ self.scale[31])
 
             # 2: shift until bit 31 is set.
             shifted, leading = normalise(m, magnitude1, others)
-            normal2, zeros2, negative2, scale2 = data_register(32), data_register(5), data_register(), data_register(31)
+            normal2, zeros2, negative2, scale2 = Signal(32), Signal(5), Signal(), Signal(31)
             m.d.sync += [normal2.eq(shifted), zeros2.eq(Cat(leading, zeros1))]
             m.d.sync += [scale2.eq(scale1), negative2.eq(negative1)]
 
@@ -94,9 +91,8 @@ class Requantise(wiring.Component):
             # multiplier of 18 bits; whether it is rounded up; the exponent of the product so far.
             kept, up = normal2[8:], _rounds_up(normal2, 8)
             factor = Cat(scale2[:23], 1)
-            high3, middle3, low3 = data_register(2 * _BLOCK), data_register(MANTISSA), data_register(MANTISSA + _STRIP)
-            factor3, exponent3 = data_register(MANTISSA), data_register(signed(10))
-            negative3, zero3 = data_register(), data_register()
+            high3, middle3, low3 = Signal(2 * _BLOCK), Signal(MANTISSA), Signal(MANTISSA + _STRIP)
+            factor3, exponent3, negative3, zero3 = Signal(MANTISSA), Signal(signed(10)), Signal(), Signal()
             m.d.sync += [
                 high3.eq(kept[_STRIP:] * factor[_STRIP:]),
                 middle3.eq(kept[_STRIP:] * factor[:_STRIP]),
@@ -108,8 +104,8 @@ class Requantise(wiring.Component):
             ]
 
             # 4: put the product together. Where rounding made it a power of two, it is that times the factor.
-            product4 = data_register(2 * MANTISSA)
-            exponent4, negative4, zero4 = data_register(signed(10)), data_register(), data_register()
+            product4 = Signal(2 * MANTISSA)
+            exponent4, negative4, zero4 = Signal(signed(10)), Signal(), Signal()
             m.d.sync += [
                 product4.eq((high3 << 2 * _STRIP) + (middle3 << _STRIP) + low3 + factor3),
                 exponent4.eq(exponent3), negative4.eq(negative3), zero4.eq(zero3),
@@ -126,8 +122,8 @@ class Requantise(wiring.Component):
                 exponent.eq(exponent4 + high),
                 places.eq(exponent + 1),
             ]
-            bytes5, places5, negative5 = data_register(MANTISSA + 1 + 16), data_register(3), data_register()
-            small5, huge5 = data_register(), data_register()
+            bytes5, places5, negative5 = Signal(MANTISSA + 1 + 16), Signal(3), Signal()
+            small5, huge5 = Signal(), Signal()
             m.d.sync += [
                 bytes5.eq(Mux(places[4], rounded4 << 16, Mux(places[3], rounded4 << 8, rounded4))),
                 places5.eq(places[:3]),

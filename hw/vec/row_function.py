@@ -20,7 +20,6 @@ from hw.contract.row_function import (
     VALUE_BITS,
     coefficients,
 )
-from hw.data_register import data_register
 from hw.vec.requantise import normalise, steps_below
 
 LATENCY = 5  #: enabled cycles from the integer to its factor
@@ -52,12 +51,12 @@ class RowFunction(wiring.Component):
 
         # 1: shift until the highest bit is set. 2: read the coefficients, square the place in the interval.
         shifted, zeros = normalise(m, self.value, steps_below(ARGUMENT_BITS))
-        normal1 = data_register(ARGUMENT_BITS)
-        places = [data_register(range(ARGUMENT_BITS), name=f"places{k}") for k in range(1, 5)]
-        zero = [data_register(name=f"zero{k}") for k in range(1, 5)]
+        normal1 = Signal(ARGUMENT_BITS)
+        places = [Signal(range(ARGUMENT_BITS), name=f"places{k}") for k in range(1, 5)]
+        zero = [Signal(name=f"zero{k}") for k in range(1, 5)]
         top = ARGUMENT_BITS - 1
         place = Signal(PLACE_BITS)
-        place2, square2 = data_register(PLACE_BITS), data_register(PLACE_BITS)
+        place2, square2 = Signal(PLACE_BITS), Signal(PLACE_BITS)
         m.d.comb += [
             place.eq(normal1[top - INTERVAL_BITS - PLACE_BITS : top - INTERVAL_BITS]),
             read.addr.eq(
@@ -68,9 +67,9 @@ class RowFunction(wiring.Component):
             ),
         ]
         # 3: multiply. 4: add. 5: put the float32 together.
-        constant3 = data_register(C0_BITS)
-        linear3, quadratic3 = data_register(C1_BITS + PLACE_BITS), data_register(C2_BITS + PLACE_BITS)
-        y4 = data_register(VALUE_BITS + 1)
+        constant3 = Signal(C0_BITS)
+        linear3, quadratic3 = Signal(C1_BITS + PLACE_BITS), Signal(C2_BITS + PLACE_BITS)
+        y4 = Signal(VALUE_BITS + 1)
         one, power, mantissa = Signal(), Signal(8), Signal(_MANTISSA)
         down = Mux(self.root, places[3] >> 1, places[3])
         m.d.comb += [

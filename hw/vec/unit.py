@@ -140,7 +140,7 @@ class VecUnit(wiring.Component):
 
         # Operands are here a cycle later; hold them while the lanes stand still.
         fetched = Signal(STEP)
-        a_at, b_at = data_register(range(max(word // lanes, 2))), data_register(range(max(word // lanes, 2)))
+        a_at, b_at = Signal(range(max(word // lanes, 2))), Signal(range(max(word // lanes, 2)))
         acc_held, acc_data, acc_came = data_register(32 * lanes), Signal(32 * lanes), Signal()
         m.d.comb += fetched_free.eq(~fetched.valid | ~spill.kept)
         m.d.sync += acc_came.eq(self.acc.req.valid & self.acc.req.ready)

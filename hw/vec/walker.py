@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import Op
 from hw.contract.params import SocParams
-from hw.data_register import data_register
 from hw.interfaces import struct_layout
 
 LV1_ADDR = 24  #: bits of an LV1 byte address in a VEC instruction
@@ -36,10 +35,10 @@ class Walker(wiring.Component):
         m = Module()
         insn = self.insn
         loops = [("j0", insn.k0), ("j1", insn.k1), ("i0", insn.n0), ("i1", insn.n1), ("i2", insn.n2)]
-        counts = [data_register(limit.shape(), name=name) for name, limit in loops]
+        counts = [Signal.like(limit, name=name) for name, limit in loops]
         #: Which loops are in their last iteration, in registers: the address of the next step depends on it.
-        at_end = [data_register(name=f"{name}_at_end") for name, _ in loops]
-        highest = [data_register(limit.shape(), name=f"{name}_highest") for name, limit in loops]
+        at_end = [Signal(name=f"{name}_at_end") for name, _ in loops]
+        highest = [Signal.like(limit, name=f"{name}_highest") for name, limit in loops]
         window_end = Signal()
         m.d.comb += [
             window_end.eq(at_end[0] & at_end[1]),
@@ -73,8 +72,7 @@ class Walker(wiring.Component):
     def _pointer(self, m: Module, here, first, strides, at_end, step) -> Value:
         """Move ``here`` along the loops with ``strides``, innermost first, by one adder; return whether that leads to
         another word."""
-        # Where the current iteration of each loop began.
-        starts = [here, *(data_register(LV1_ADDR, name=f"start{k}") for k in range(1, len(strides)))]
+        starts = [here, *(Signal(LV1_ADDR) for _ in strides[1:])]  # where each loop's current iteration began
         base, stride = Signal(LV1_ADDR), Signal(signed(LV1_ADDR))
         carry: Value | int = 1
         for start, amount, end in zip(starts, strides, at_end, strict=True):
