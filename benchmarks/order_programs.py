@@ -55,7 +55,7 @@ _BETWEEN = 400  #: cycles between two jobs, which no schedule holds
 def figures() -> list[Figure]:
     """Return the rows; all but the first take many minutes."""
     return [
-        Figure("rtl_branchy", Target(15, 30), partial(_gain, others=("layers",)), optional=True),
+        Figure("rtl_branchy", Target(20, 30), partial(_gain, others=("layers",)), optional=True),
         *(
             Figure(f"rtl_{name}", Target(0, 30), partial(_gain, others=("layers",), names=(name,)), optional=True)
             for name in NETWORKS
