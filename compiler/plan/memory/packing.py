@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from compiler.plan.memory.box_packing import boxed_packing
 from compiler.plan.memory.first_fit import NOWHERE, Integers, aligned, first_fit
 from compiler.plan.memory.packing_search import canonical_packing
 from compiler.plan.memory.residents import BufferLife, residents
@@ -91,7 +92,10 @@ class _Packer:
         outside = np.ones(len(self._sizes), np.bool_)
         outside[stay] = False
         used = self._begun | self._touched[:, outside].any(axis=1)
-        found = canonical_packing(lives[stay], self._sizes[stay], self._bases(used)[stay], self._high, _NODES)
+        buffers = lives[stay], self._sizes[stay], self._bases(used)[stay]
+        found = boxed_packing(*buffers, self._high, _NODES)
+        if found is None:
+            found = canonical_packing(*buffers, self._high, _NODES)
         if found is None:
             return None
         offsets[stay] = found
