@@ -62,7 +62,7 @@ class _Reduction:
             self._pair(self.boxes[first, here.first], here)
 
     def _pair(self, one: BufferBox, other: BufferBox) -> None:
-        lost = abs(one.size - other.size) / max(one.size, other.size)
+        lost = abs(one.size - other.size) / max(one.size, other.size, 1)
         if lost <= self._loss:
             life = other.past - one.first
             heappush(self._pairs, (lost, life, one.first, one.past, other.past, one.size, other.size))
