@@ -24,8 +24,8 @@ _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
     lambda buffer: (-buffer.size * (buffer.end - buffer.start + 1), buffer.start),
 )
 
-#: Searches for a place of all that should stay, and the packings of some of these that each looks at.
-_SEARCHES = (boxed_packing, beam_packing, canonical_packing)
+#: Searches for a place of all that should stay, in turn, and the packings of some of these that each looks at.
+_SEARCHES = (canonical_packing, boxed_packing, beam_packing)
 _NODES = 10_000
 
 
