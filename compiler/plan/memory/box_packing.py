@@ -77,7 +77,7 @@ class _Reduction:
         while self._pairs:
             _, _, first, middle, past, *sizes = heappop(self._pairs)
             both = [self.boxes.get((first, middle)), self.boxes.get((middle, past))]
-            if [one.size if one else 0 for one in both] == sizes:
+            if [one.size if one else None for one in both] == sizes:
                 self.add(self._take(first, middle).then(self._take(middle, past)))
         return [self.boxes[key] for key in sorted(self.boxes)]
 
