@@ -1,13 +1,16 @@
-"""Which buffers of tensors lie in LV2, and where: several orders of first fit, a search where these leave out what
-should stay, and the staging areas beside them."""
+"""Which buffers of tensors lie in LV2, and where: several orders of first fit, searches where these leave out
+what should stay, and the staging areas beside them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from compiler.plan.memory.box_packing import boxed_packing
 from compiler.plan.memory.first_fit import NOWHERE, Integers, aligned, first_fit
+from compiler.plan.memory.packing_beam import beam_packing
 from compiler.plan.memory.packing_search import canonical_packing
 from compiler.plan.memory.residents import BufferLife, residents
 from compiler.plan.memory.sharing import SharedBuffer
@@ -21,7 +24,9 @@ _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
     lambda buffer: (-buffer.size * (buffer.end - buffer.start + 1), buffer.start),
 )
 
-_NODES = 10_000  #: branches of the search for a place of all that should stay
+#: Searches for a place of all that should stay, in turn, and the packings of some of these that each looks at.
+_SEARCHES = (canonical_packing, boxed_packing, beam_packing)
+_NODES = 10_000
 
 
 @dataclass(frozen=True)
@@ -85,13 +90,15 @@ class _Packer:
 
     def searched(self) -> Packing | None:
         """Return a packing of all that should stay, None if none is found."""
-        stay = np.array(self.residents(), np.int64)
+        stay = np.array(self.residents, np.int64)
         lives = np.array([(min(one.users), max(one.users)) for one in self._waiting], np.int64).reshape(-1, 2)
         offsets = np.full(len(self._sizes), NOWHERE)
         outside = np.ones(len(self._sizes), np.bool_)
         outside[stay] = False
         used = self._begun | self._touched[:, outside].any(axis=1)
-        found = canonical_packing(lives[stay], self._sizes[stay], self._bases(used)[stay], self._high, _NODES)
+        buffers = lives[stay], self._sizes[stay], self._bases(used)[stay]
+        searches = (search(*buffers, self._high, _NODES) for search in _SEARCHES)
+        found = next((one for one in searches if one is not None), None)
         if found is None:
             return None
         offsets[stay] = found
@@ -104,8 +111,9 @@ class _Packer:
         places = {id(one): int(at) for one, at in zip(self._waiting, offsets, strict=True) if at != NOWHERE}
         return Packing(places, int(self.traffic[outside].sum()), extent, self._padded)
 
+    @cached_property
     def residents(self) -> list[int]:
-        """Return the buffers that should stay, as far as sizes and lives say it: see :mod:`residents`."""
+        """The buffers that should stay, as far as sizes and lives say it: see :mod:`residents`."""
         users = [(min(one.users), max(one.users)) for one in self._waiting]
         candidates = [
             BufferLife(int(size), int(traffic), *life)
@@ -158,7 +166,7 @@ def best_packing(
         orders = [sorted(range(len(waiting)), key=lambda one: key(waiting[one])) for key in _ORDERS]
         packed = [packer.pack(one) for one in orders]
         if min(one.moved for one in packed) and order.in_turn:
-            stay = set(packer.residents())
+            stay = set(packer.residents)
             orders += [[*(i for i in one if i in stay), *(i for i in one if i not in stay)] for one in orders]
             packed += [packer.pack(one) for one in orders[len(_ORDERS) :]]
         found, first = min(zip(packed, orders, strict=True), key=lambda pair: (pair[0].moved, pair[0].extent))

@@ -33,11 +33,17 @@ def canonical_packing(lives: Integers, sizes: Integers, bases: Integers, limit: 
     return None
 
 
+def beginnings(lives: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return the steps in which something begins, and by buffer the number of the first of these in which it lives, and
+    of the one up to, not with, which it does. What is alive is most in one of these steps."""
+    begins = np.unique(lives[:, 0])
+    first = np.searchsorted(begins, lives[:, 0]).astype(np.int64)
+    return begins, first, np.searchsorted(begins, lives[:, 1], side="right").astype(np.int64)
+
+
 def _searched(lives: Integers, sizes: Integers, bases: Integers, limit: int, nodes: int) -> Integers | None:
     """Return offsets of buffers the first of which are tried first."""
-    begins = np.unique(lives[:, 0])  # the steps in which something begins: what is alive is most in one of them
-    first = np.searchsorted(begins, lives[:, 0]).astype(np.int64)
-    past = np.searchsorted(begins, lives[:, 1], side="right").astype(np.int64)
+    begins, first, past = beginnings(lives)
     left = np.argsort(first, kind="stable").astype(np.int64)
     given = [np.ascontiguousarray(one, np.int64) for one in (first, past, sizes, left)]
     lowest, offsets = np.array(bases, np.int64), np.zeros(len(sizes), np.int64)

@@ -68,6 +68,8 @@ def residents(
     """Return the numbers of the ``candidates`` that stay in ``high`` bytes, so that the most traffic is saved.
     ``touched``: by step the numbers of those that pass a staging area of ``area`` bytes there if they do not stay;
     ``always``: whether something does anyway."""
+    if _all_fit(candidates, always, area, high):
+        return list(range(len(candidates)))
     begin: list[list[int]] = [[] for _ in touched]
     end: list[list[int]] = [[] for _ in touched]
     for number, one in enumerate(candidates):
@@ -102,6 +104,16 @@ def residents(
         stay.append(numbers[block])
         node = int(befores[block][node - starts[block - 1]])
     return sorted(stay)
+
+
+def _all_fit(candidates: Sequence[BufferLife], always: Sequence[bool], area: int, high: int) -> bool:
+    """Return whether all have room in each step, and all save something."""
+    used = np.zeros(len(always) + 1, np.int64)
+    for one in candidates:
+        used[one.first] += one.size
+        used[one.last + 1] -= one.size
+    room = high - area * np.array(always, np.int64)
+    return bool((used.cumsum()[:-1] <= room).all()) and all(one.traffic > 0 for one in candidates)
 
 
 def _bits(begin: Sequence[Sequence[int]], end: Sequence[Sequence[int]]) -> npt.NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Static allocations: instances are the same each time, and no packing of theirs is wrong or below the load."""
+"""Static allocations: instances are the same each time, and each packing is right and little above the load."""
 
 import pytest
 
@@ -16,11 +16,11 @@ def test_instances_are_the_same_each_time():
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-def test_a_packing_is_valid_and_not_below_the_load(name):
+def test_a_packing_is_valid_and_little_above_the_load(name):
     buffers = INSTANCES[name]
     assert all(0 <= one.lower < one.upper and one.size > 0 for one in buffers)
     assert all(number % GRAIN == 0 for one in buffers for number in one)
-    assert load(buffers) <= height(buffers, packed(buffers)) <= sum(one.size for one in buffers)
+    assert load(buffers) <= height(buffers, packed(buffers)) <= 1.025 * load(buffers)
 
 
 @pytest.mark.parametrize("name", [name for name in INSTANCES if name.startswith("dissected")])

@@ -44,3 +44,8 @@ def test_more_buffers_than_a_word_has_bits():
     small = [10, 70, 140, 149]
     candidates = [BufferLife(5 if number in small else HIGH + 1, 9, number % 3, 5) for number in range(150)]
     assert residents(candidates, [()] * 6, [False] * 6, 0, HIGH) == small
+
+
+def test_what_saves_nothing_does_not_stay_even_where_all_fit():
+    assert residents([BufferLife(1, 0, 0, 1), BufferLife(1, 5, 0, 1)], [()] * 2, [False] * 2, 0, HIGH) == [1]
+    assert residents([BufferLife(1, 3, 0, 1), BufferLife(1, 5, 0, 1)], [()] * 2, [False] * 2, 0, HIGH) == [0, 1]
