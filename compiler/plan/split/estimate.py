@@ -192,7 +192,10 @@ class RunEstimate:
     @cached_property
     def _homes(self) -> dict[str, str]:
         """By tensor that has no bytes of its own the one that has them: what it is a reshape of, or the first operand
-        that dies where it is made element by element or by rows."""
+        that dies where it is made element by element or by rows. None in runs that can be cut into parts of an image,
+        or not at all: these are estimated as if each had bytes of its own."""
+        if self._by_image or self._frames == 1:
+            return {}
         last = {name: number for number, op in enumerate(self._run) for name in op.inputs}
         homes, fixed = dict[str, str](), {self._source, self._result, *self._leaving}
         fixed |= {name for name in last if self._graph.tensors[name].data is not None}
