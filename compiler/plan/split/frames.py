@@ -25,8 +25,8 @@ def outermost(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def frames_apart(graph: ir.Graph, ops: Iterable[ir.Operation]) -> int:
-    """Return into how many frames at most all tensors of ``ops`` can be cut, which each of them keeps apart; 1 if one
-    of them does not."""
+    """Return into how many frames at most all tensors of ``ops`` can be cut, which each of them keeps apart; 1 if there
+    are none."""
     return math.gcd(*(_frames(graph, op) for op in ops))
 
 
