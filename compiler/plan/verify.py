@@ -14,7 +14,7 @@ from compiler.plan.order.dimensions import CHANNELS, FRAMES, HEIGHT, WIDTH, Dime
 from compiler.plan.plan import VERSION, HeadGroups, ImageCut, InputLoad, PiecesRead, Plan, Reload, StepPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.split.channels import UNIT, can_be_cut_by_channels
-from compiler.plan.split.parts import can_be_cut, can_end_cut, whole_box
+from compiler.plan.split.parts import can_be_cut, can_end_cut, frames_of, whole_box
 from compiler.plan.structure import layer_names, structure_of
 from hw.contract.formats import PARAMETERS
 
@@ -67,14 +67,19 @@ def _cut(graph: ir.Graph, one: ImageCut) -> Iterator[str]:
     if odd := sorted(one.operators - {op.name for op in run}) or ([] if run else ["none"]):
         yield f"operator {odd[0]!r} of a cut is not in the model"
         return
+    frames = frames_of(graph, run)
     if odd := [op.name for op in run if not can_be_cut(graph, op)]:
-        yield f"operator {odd[0]!r} cannot be cut along an image"
-        return
+        if one.dimension is not FRAMES or one.within:
+            yield f"operator {odd[0]!r} cannot be cut along an image"
+            return
+        if frames == 1:
+            yield f"operators of a cut, {odd[0]!r} among them, have no frames that all of them keep apart"
+            return
     if not can_end_cut(run[-1]):
         yield f"a cut ends with {run[-1].name!r}, and must end with an operator that computes something"
         return
-    whole, allowed = whole_box(graph, run[-1].output), tuple[Dimension, ...]()
-    frames, sides = whole[FRAMES][1], [(one.dimension, one.pieces), *([one.within] if one.within else [])]
+    whole, allowed = ((0, frames), *whole_box(graph, run[-1].output)[1:]), tuple[Dimension, ...]()
+    sides = [(one.dimension, one.pieces), *([one.within] if one.within else [])]
     if one.dimension is CHANNELS and not one.within and can_be_cut_by_channels(graph, run):
         whole = tuple(
             (0, -(-end // UNIT) if side is CHANNELS else end) for side, (_, end) in zip(Dimension, whole, strict=True)

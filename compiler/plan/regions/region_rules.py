@@ -240,7 +240,8 @@ def region_bytes(graph: ir.Graph, layer: Layer, roots: Mapping[str, str]) -> dic
     if isinstance(layer, ProductLayer) and layer.heads < layer.all_heads:
         for name, joined in zip(layer.inputs, layer.joined, strict=False):
             if joined:
-                size = found.pop(roots[name]) * layer.heads // layer.all_heads
+                size = graph.tensors[roots[name]].size * layer.heads // layer.all_heads
+                found.pop(roots[name], None)  # both operands may be one tensor
                 found[f"{roots[name]}, heads from {layer.first}"] = size
     return found
 

@@ -94,7 +94,7 @@ class _Chain:
                     way = ways[begin].get(before)
                     if way and way.cycles + total < found[on].cycles:
                         found[on] = _Way(way.cycles + total, (*way.cuts, *cuts))
-                if not self._chain[begin].cuttable:
+                if not self._can_be_cut(begin, begin + 1):
                     break
             ways.append(found)
         return min(ways[-1].values(), key=lambda way: way.cycles).cuts
@@ -105,7 +105,7 @@ class _Chain:
         """Yield the ways over segments ``begin`` to ``end`` as one run, whole or in parts: whether the tensors that
         come in and go out are on chip, cycles, and the cut."""
         segments = self._chain[begin:end]
-        cut_them = any(self._tight[begin:end]) and all(segment.cuttable for segment in segments)
+        cut_them = any(self._tight[begin:end]) and self._can_be_cut(begin, end)
         cut_them = cut_them and can_end_cut(segments[-1].ops[-1])
         if end - begin > 1 and not cut_them:
             return
@@ -116,6 +116,11 @@ class _Chain:
             if cut_them:
                 cycles, pieces = estimate.cut((before, on))
                 yield before, on, cycles, (self._cut(segments, pieces),)
+
+    def _can_be_cut(self, begin: int, end: int) -> bool:
+        """Return whether segments can be cut as one run: into parts of an image, or into frames that all keep apart."""
+        segments = self._chain[begin:end]
+        return all(one.cuttable for one in segments) or math.gcd(*(one.frames for one in segments)) > 1
 
     def _cut(self, segments: Sequence[RunSegment], pieces: Pieces) -> ImageCut:
         names = frozenset(op.name for one in segments for op in one.ops)

@@ -10,15 +10,17 @@ import numpy as np
 from compiler import ir
 from compiler.plan.layers.lower import lower
 from compiler.plan.layers.origin import even_pieces
-from compiler.plan.order.dimensions import CHANNELS, FRAMES, Box4, Dimension
+from compiler.plan.order.dimensions import CHANNELS, Box4, Dimension
 from compiler.plan.regions.units import layer_times
 from compiler.plan.split.channels import UNIT, can_be_cut_by_channels
-from compiler.plan.split.parts import needed_boxes, whole_box
+from compiler.plan.split.parts import can_be_cut, frames_of, needed_boxes, whole_box
 from compiler.plan.split.runs import long_side
 from hw.contract.params import SocParams
 from sim.cost import LAYER_TO_FULL_WORK, moved
 
 _PIECES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  #: numbers of parts that are tried
+
+_IN_PLACE = ir.Eltwise | ir.Table | ir.Softmax  #: operators whose result takes the place of an operand that dies
 
 Sizes = dict[str, int]  #: by tensor bytes of its share in the middle part
 Inside = tuple[bool, bool]  #: whether the tensor that comes in, and the one that goes out, are on chip
@@ -101,13 +103,22 @@ class RunEstimate:
 
     def _tried(self) -> Iterator[Pieces]:
         """Yield numbers of parts, fewest first: frames are cut first, and single ones along their long side."""
-        whole = whole_box(self._graph, self._result)
-        frames, most, least = whole[FRAMES][1], whole[self._side][1], whole[FRAMES][1]
-        for number in sorted({*_PIECES, frames}):
+        frames = least = self._frames
+        most = whole_box(self._graph, self._result)[self._side][1] if self._by_image else 1
+        for number in sorted({*_PIECES, frames} if self._by_image else _PIECES):
             if number <= frames and -(-frames // number) < least:
                 least = -(-frames // number)
                 yield Pieces(number)
         yield from (Pieces(frames, number) for number in _PIECES if number <= most)
+
+    @cached_property
+    def _by_image(self) -> bool:
+        """Whether the run can be cut into parts of an image."""
+        return all(can_be_cut(self._graph, op) for op in self._run)
+
+    @cached_property
+    def _frames(self) -> int:
+        return frames_of(self._graph, self._run)
 
     def _room(self, inside: Inside) -> int:
         """Return the bytes for inner tensors."""
@@ -127,23 +138,27 @@ class RunEstimate:
         sizes = {name: self._graph.tensors[name].size for name in names}
         if pieces.channels > 1:
             return {name: size if name == self._source else -(-size // pieces.channels) for name, size in sizes.items()}
-        for side, count in ((FRAMES, pieces.frames), (self._side, pieces.side)):
-            if count > 1:
-                boxes = self._boxes(side, count)
-                if boxes is None:
-                    return None
-                for name, box in boxes.items():
-                    first, end = box[side]
-                    sizes[name] = sizes[name] * (end - first) // whole_box(self._graph, name)[side][1]
+        if pieces.frames > 1:
+            sizes = {name: size * self._most_frames(pieces) // self._frames for name, size in sizes.items()}
+        if pieces.side > 1:
+            boxes = self._boxes(pieces.side)
+            if boxes is None:
+                return None
+            for name, box in boxes.items():
+                first, end = box[self._side]
+                sizes[name] = sizes[name] * (end - first) // whole_box(self._graph, name)[self._side][1]
         return sizes
 
-    def _boxes(self, side: Dimension, count: int) -> dict[str, Box4] | None:
-        """By tensor what the middle one of ``count`` parts along ``side`` needs of it, of frames the first, which has
-        most."""
+    def _most_frames(self, pieces: Pieces) -> int:
+        """Return the frames of the first part, which has most."""
+        return -(-self._frames // pieces.frames)
+
+    def _boxes(self, count: int) -> dict[str, Box4] | None:
+        """By tensor what the middle one of ``count`` parts of an image needs of it."""
         whole = whole_box(self._graph, self._result)
-        part = even_pieces(whole[side][1], count)[count // 2 if side is not FRAMES else 0]
-        box = tuple(part if one is side else whole[one] for one in Dimension)
-        return needed_boxes(self._graph, self._run, box, side)
+        part = even_pieces(whole[self._side][1], count)[count // 2]
+        box = tuple(part if one is self._side else whole[one] for one in Dimension)
+        return needed_boxes(self._graph, self._run, box, self._side)
 
     def _cycles(self, sizes: Sizes | None, inside: Inside, pieces: Pieces) -> float:
         room = self._room(inside)
@@ -155,11 +170,11 @@ class RunEstimate:
         for op in self._run:
             cycles, weights = self._work[op.name]
             if cycles:
-                passed = weights / pieces.channels + sum(sizes[name] for name in {*op.inputs, op.output} & away)
+                held = {self._homes.get(name, name) for name in (*op.inputs, op.output)}
+                passed = weights / pieces.channels + sum(sizes[name] for name in held & away)
                 share = sizes[op.output] / self._graph.tensors[op.output].size
                 total += alone_cycles(cycles * share, passed, self._params)
-        frames = whole_box(self._graph, self._result)[FRAMES][1]
-        parts = frames / -(-frames // pieces.frames)  # with as many frames as the first
+        parts = self._frames / self._most_frames(pieces) if pieces.frames > 1 else 1  # with as many as the first
         return total * pieces.channels * pieces.side * parts
 
     def _spilled(self, sizes: Mapping[str, int], room: int) -> set[str]:
@@ -175,15 +190,39 @@ class RunEstimate:
         return spilled
 
     @cached_property
+    def _homes(self) -> dict[str, str]:
+        """By tensor that has no bytes of its own the one that has them: what it is a reshape of, or the first operand
+        that dies where it is made element by element or by rows. None in runs that can be cut into parts of an image,
+        or not at all: these are estimated as if each had bytes of its own."""
+        if self._by_image or self._frames == 1:
+            return {}
+        last = {name: number for number, op in enumerate(self._run) for name in op.inputs}
+        homes, fixed = dict[str, str](), {self._source, self._result, *self._leaving}
+        fixed |= {name for name in last if self._graph.tensors[name].data is not None}
+        for number, op in enumerate(self._run):
+            name = homes.get(op.inputs[0], op.inputs[0]) if op.inputs else ""
+            if isinstance(op, ir.Reshape):
+                homes[op.output] = name
+                last[name] = max(last[name], last.get(op.output, number))
+            elif isinstance(op, _IN_PLACE) and last.get(name) == number and fixed.isdisjoint((name, op.output)):
+                homes[op.output] = name
+                last[name] = last[op.output]
+        return homes
+
+    @cached_property
     def _alive(self) -> list[set[str]]:
         """By operator the inner tensors that are alive at it. What leaves the graph is none: it lies in DRAM."""
-        last = {name: number for number, op in enumerate(self._run) for name in op.inputs}
-        made = {op.output: number for number, op in enumerate(self._run[:-1]) if op.output not in self._leaving}
+        homes, last = self._homes, dict[str, int]()
+        for number, op in enumerate(self._run):
+            last |= {homes.get(name, name): number for name in op.inputs}
+        inner = (op.output for op in self._run[:-1] if op.output not in self._leaving and op.output not in homes)
+        begins = {op.output: number for number, op in enumerate(self._run)}
+        made = {name: begins[name] for name in inner}
         for op in reversed(self._run):
             if isinstance(op, ir.Concat):  # its operands are made where they belong
-                begins = [made.pop(name) for name in op.inputs if name in made]
+                ahead = [made.pop(name) for name in {homes.get(name, name) for name in op.inputs} if name in made]
                 if op.output in made:
-                    made[op.output] = min([made[op.output], *begins])
+                    made[op.output] = min([made[op.output], *ahead])
         return [
             {name for name, first in made.items() if first <= number <= last[name]} for number in range(len(self._run))
         ]

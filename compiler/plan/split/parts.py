@@ -1,5 +1,7 @@
 """A run of operators becomes several on parts of an image, or on some of the frames, one part after the other.
 
+Frames are cut by ``frames.py`` and channels by ``channels.py``; what follows is about parts of an image.
+
 Every part computes what its share of the last result needs of each tensor, rows under the edges of kernels included:
 two neighbours both compute those. So a part is done with when it ends, and of the inner tensors no more is on chip than
 one part's. Of tensors that come from outside of the run a part reads slices, and what it makes of the result is joined
@@ -26,6 +28,7 @@ from compiler.plan.order.dimensions import (
 )
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.channels import channel_parts
+from compiler.plan.split.frames import frame_parts, frames_apart, outermost, without_first_reshapes
 
 _KINDS: dict[type[ir.Operation], str] = {
     ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
@@ -52,6 +55,14 @@ def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
     return not isinstance(op, ir.Concat) or op.axis % len(tensors[0].shape) == len(tensors[0].shape) - 1
 
 
+def frames_of(graph: ir.Graph, run: Sequence[ir.Operation]) -> int:
+    """Return into how many frames ``run`` can be cut: the images that its operators make, if all of them can be cut
+    into parts of an image, too; else as many as all keep apart."""
+    if all(can_be_cut(graph, op) for op in run):
+        return graph.tensors[run[-1].output].nhwc[0]
+    return frames_apart(graph, run)
+
+
 def can_end_cut(op: ir.Operation) -> bool:
     """Return whether the parts of ``op``, which can be cut, are tensors of their own: those of a reshape are not."""
     return not isinstance(op, ir.Reshape)
@@ -75,15 +86,19 @@ def _suffix(number: int) -> str:
 def _cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     run = [op for op in graph.ops if op.name in wanted.operators]
     last, split = run[-1], replace(graph, tensors=dict(graph.tensors))
-    found = (
-        channel_parts(split, run, wanted.pieces)
-        if wanted.dimension is CHANNELS
-        else _image_parts(split, run, wanted.dimension, wanted.pieces)
-    )
+    axis = _axis(graph.tensors[last.output].shape, wanted.dimension)
+    found: tuple[list[ir.Operation], list[str]] | None
+    if wanted.dimension is CHANNELS:
+        found = channel_parts(split, run, wanted.pieces)
+    elif wanted.dimension is FRAMES:
+        frames, axis = frames_of(graph, run), outermost(graph.tensors[last.output].shape)[0]
+        run = without_first_reshapes(run)
+        found = frame_parts(split, run, frames, wanted.pieces)
+    else:
+        found = _image_parts(split, run, wanted.dimension, wanted.pieces)
     if found is None:
         return None
     made, parts = found
-    axis = _axis(graph.tensors[last.output].shape, wanted.dimension)
     joined = ir.Concat(f"{last.name}/joined", parts, last.output, axis=axis)
     place = graph.ops.index(last)
     ahead, behind = ([op for op in ops if op not in run] for ops in (graph.ops[:place], graph.ops[place:]))
@@ -191,8 +206,6 @@ class _Part:
 
     def _pads(self, op: ir.Conv | ir.Pool, box: Box4, need: Box4) -> tuple[int, ...]:
         """Return the padding around ``need`` of the input, for ``box`` of the result."""
-        if self._dimension is FRAMES:
-            return op.pads
         window, axis, pads = _window(op), self._dimension - HEIGHT, list(op.pads)
         first, end = box[self._dimension]
         low, high = need[self._dimension]
@@ -231,7 +244,7 @@ class _Part:
 
 def _axis(shape: Sequence[int], dimension: Dimension) -> int:
     """Return the axis of a tensor of ``shape`` that is ``dimension`` of its images."""
-    return 0 if dimension is FRAMES else len(shape) - {HEIGHT: 3, WIDTH: 2, CHANNELS: 1}[dimension]
+    return len(shape) - {FRAMES: 4, HEIGHT: 3, WIDTH: 2, CHANNELS: 1}[dimension]
 
 
 def _window(op: ir.Operation) -> SlidingWindow:

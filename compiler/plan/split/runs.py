@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from compiler import ir
 from compiler.plan.order.dimensions import HEIGHT, WIDTH, Dimension
+from compiler.plan.split.frames import frames_apart
 from compiler.plan.split.parts import can_be_cut
 
 
@@ -11,12 +12,13 @@ from compiler.plan.split.parts import can_be_cut
 class RunSegment:
     """Operators between two neighbouring places where a graph can be cut. ``source`` and ``result``: the tensors that
     come in and go out; ``cuttable``: whether all operators can be cut into parts of an image, and nothing that they
-    make in between leaves the graph."""
+    make in between leaves the graph; ``frames``: how many frames they keep apart then (1: none)."""
 
     ops: tuple[ir.Operation, ...]
     source: str
     result: str
     cuttable: bool
+    frames: int
 
 
 def segments(graph: ir.Graph) -> list[list[RunSegment]]:
@@ -32,8 +34,9 @@ def segments(graph: ir.Graph) -> list[list[RunSegment]]:
             continue
         ops = tuple(graph.ops[begin : number + 1])
         if source:
-            cuttable = all(can_be_cut(graph, one) for one in ops) and leaving.isdisjoint(one.output for one in ops[:-1])
-            chains[-1].append(RunSegment(ops, source, op.output, cuttable))
+            inner = leaving.isdisjoint(one.output for one in ops[:-1])
+            cuttable = inner and all(can_be_cut(graph, one) for one in ops)
+            chains[-1].append(RunSegment(ops, source, op.output, cuttable, frames_apart(graph, ops) if inner else 1))
         if not source or op.output in leaving:
             chains.append([])
         begin, source = number + 1, op.output
