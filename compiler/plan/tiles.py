@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar
 
-from compiler.plan.memory.operand import WHOLE_LV0, Lv0Part
 from compiler.plan.tiling.conv_tiling import ConvTiling, Ends
 
 
@@ -27,15 +26,13 @@ class SharedBy(Enum):
 class ConvTiles(Tiles):
     """Says the ``tiling`` of the part of an engine, whose largest area has ``shape`` rows and columns, and what engines
     share it by. ``ends``: for each job of a depthwise layer, and each short one, into how many parts its first and its
-    last tile are cut. ``lv0``: what of LV0, and of the LV1 of convolutions, it uses in a region where they take
-    turns."""
+    last tile are cut."""
 
     kind: ClassVar[str] = "conv"
     tiling: ConvTiling
     shape: tuple[int, int]
     by: SharedBy
     ends: tuple[Ends, ...] = ()
-    lv0: Lv0Part = WHOLE_LV0
 
     def tiling_of(self, shape: tuple[int, int]) -> ConvTiling:
         """Return the tiling of a smaller output, as many tiles of about equal size."""

@@ -94,8 +94,6 @@ class ConvKernel(Kernel[ConvTiles]):
     def given(self, layer: ConvLayer, tiles: AnyTiles, context: KernelContext) -> ConvTiles:
         """Return what the base class says, with the sizes that follow from pixels and chunks of the tiling."""
         found = super().given(layer, tiles, context)
-        if found.lv0 != context.lv0:
-            raise PlanError(f"tiles.lv0 is {found.lv0}, and must be {context.lv0}")
         layer, around = _tiled(layer, context, banded=found.by is SharedBy.ROWS)
         sized, shape = sized_tiling(layer, around, context.params, found.tiling), _most_pixels(layer)
         if sized is None:
@@ -157,7 +155,7 @@ def _cheapest(layer: ConvLayer, context: KernelContext) -> ConvTiles:
         layer, around = _tiled(whole, context, banded=True)
         tiling = best_tiling(layer, around, params)
     by = SharedBy.ROWS if banded else SharedBy.CHANNELS if by_channels else SharedBy.PIXELS
-    return ConvTiles(tiling, _most_pixels(layer), by, lv0=context.lv0)
+    return ConvTiles(tiling, _most_pixels(layer), by)
 
 
 def _tiled(layer: ConvLayer, context: KernelContext, *, banded: bool) -> tuple[ConvLayer, TilingContext]:
@@ -166,8 +164,7 @@ def _tiled(layer: ConvLayer, context: KernelContext, *, banded: bool) -> tuple[C
     layer, [y, x, *_] = _flattened(layer, context)
     around = TilingContext(
         x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, 1 if bands else budget.engines,
-        x.view.strides[2], context.lv1.size, budget.staging(0).size, context.lv0.parts,
-        context.pixels_first,
+        x.view.strides[2], context.lv1.size, budget.staging(0).size,
     )  # fmt: skip
     return (of_band(layer, bands[-1]) if bands else layer), around
 
@@ -209,7 +206,7 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
         return
     work = ConvWork(
         params, layer, tiling, cut.x, cut.y, cut.addend, budget.staging(engine), cut.streamed, tuple(mine),
-        context.longest, context.lv1.base, context.lv0,
+        context.longest, context.lv1.base,
     )  # fmt: skip
     tiles = channels.of(zip(layer.tiles, cut.sizes, strict=True))
     first = (context.starts or context.own_loads) and not cut.streamed and not budget.placed

@@ -128,10 +128,8 @@ class ConvBuffers:
         # Each buffer starts at a whole word of LV1.
         size = max(work.geometry(tile, chunk).lv0_bytes for chunk in work.chunks(work.most_channels))
         words = work.words(size) // p.rows
-        base, room = work.lv0.of(p.lv0_act_bytes // p.rows)
-        self.act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, base, words, lv0_slots(words, room))
-        base, room = work.lv0.of(p.lv0_acc_rows)
-        self.acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, base, room // 2, 2)
+        self.act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, words, lv0_slots(words, p.lv0_act_bytes // p.rows))
+        self.acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
 
     def _lv2(self, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
         """Streamed weights and outputs take what they need of the staging area, inputs the rest."""

@@ -12,7 +12,6 @@ from dataclasses import replace
 from compiler.emission.kernels.conv_data import ConvData, blocks
 from compiler.emission.program import BufferFill, JobProgram, Ring, Sem, Task, contiguous, lv0_slots
 from compiler.plan.layers import PARAMS_SLOTS, ChannelTile, ConvLayer
-from compiler.plan.memory.operand import WHOLE_LV0, Lv0Part
 from compiler.plan.tiling.conv_tiling import ConvTiling, KernelChunk
 from hw.contract.isa import Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams
@@ -40,7 +39,7 @@ class ConvConstants:
 
     def __init__(
         self, params: SocParams, layer: ConvLayer, tiling: ConvTiling, job: JobProgram, tiles: list[ChannelTile], *,
-        weight_ring: int, params_ring: int, stream: Ring | None, lv0: Lv0Part = WHOLE_LV0,
+        weight_ring: int, params_ring: int, stream: Ring | None,
     ) -> None:  # fmt: skip
         """``weight_ring`` and ``params_ring`` are LV1 addresses of rings, the second not used with groups. ``stream``
         is an LV2 ring for weights that come from DRAM chunk by chunk."""
@@ -56,8 +55,8 @@ class ConvConstants:
         self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, weight_ring, weight_size, tiling.weight_slots)
         self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, params_ring, params_size, params_slots)
         words = tiling.weight_size // params.lv1_word
-        base, room = lv0.of(params.lv0_wgt_bytes // params.rows)
-        self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, base, words, lv0_slots(words, room))
+        slots = lv0_slots(words, params.lv0_wgt_bytes // params.rows)
+        self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, words, slots)
 
     @property
     def _grouped(self) -> bool:

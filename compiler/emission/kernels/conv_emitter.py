@@ -85,7 +85,7 @@ class ConvEmitter:
         self._buffers = ConvBuffers(work, tiles, self.kept)
         self._constants = ConvConstants(
             work.params, work.layer, work.tiling, self._job, tiles, weight_ring=self._buffers.weights,
-            params_ring=self._buffers.params, stream=self._buffers.streamed, lv0=work.lv0,
+            params_ring=self._buffers.params, stream=self._buffers.streamed,
         )  # fmt: skip
         if work.layer.table is not None:
             self._constants.load_once(work.layer.table.tobytes(), self._buffers.table)

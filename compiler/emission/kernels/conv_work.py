@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from compiler.plan.layers import ChannelTile, ConvLayer, EngineShare, first_row, imbalance_of_tiles, pixel_parts
-from compiler.plan.memory.operand import WHOLE_LV0, Lv0Part, StagingArea, TensorOperand
+from compiler.plan.memory.operand import StagingArea, TensorOperand
 from compiler.plan.memory.tensor_view import PixelBox
 from compiler.plan.tiling.conv_tiling import (
     Band,
@@ -45,8 +45,7 @@ class ConvWork:
     """The part of a convolution that one engine computes: its pixel tiles, how they are cut, where operands lie.
 
     With ``streamed``, weights come from DRAM chunk by chunk instead of lying in the weight window. ``longest``: cycles
-    that a MAC instruction should not exceed (0: any). ``lv1_base``: where its buffers in LV1 begin; ``lv0``: what
-    it may use of LV0.
+    that a MAC instruction should not exceed (0: any). ``lv1_base``: where its buffers in LV1 begin.
     """
 
     params: SocParams
@@ -60,7 +59,6 @@ class ConvWork:
     pixel_tiles: tuple[PixelTile, ...]
     longest: int = 0
     lv1_base: int = 0
-    lv0: Lv0Part = WHOLE_LV0
     #: What was answered, as all tiles but those at edges ask the same.
     _chunks: dict[int, list[KernelChunk]] = field(init=False, default_factory=dict, compare=False, repr=False)
     _geometries: dict[tuple[int, int, KernelChunk], TileGeometry] = field(

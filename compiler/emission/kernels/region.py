@@ -3,15 +3,10 @@
 Convolutions use one part of LV1, layers of the vector unit another, so that the array works on one layer while the
 vector unit finishes another. Layers of one kind use the same bytes one after the other, each as soon as the one before
 has done with them.
-
-That is one way to make a region. In the others every second convolution has half of what convolutions have of LV1 and
-LV0 to itself, so that tiles of two of them take turns on the arrays, and all members finish some pixels in all channels
-before others, so that readers can begin early. The shortest by its schedule is taken.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from compiler.emission.kernels.registry import KernelContext, emitted
 from compiler.emission.program.address import Anchor
@@ -23,21 +18,18 @@ from compiler.emission.program.order_cache import OrderedTasks, ordered
 from compiler.emission.program.region_order import RegionError, order_tasks, synchronise
 from compiler.emission.program.schedule import schedule
 from compiler.emission.program.task import release
-from compiler.ir import CompileError
 from compiler.plan.layers.layer import ConvLayer, ProductLayer
 from compiler.plan.layers.region_share import Share
 from compiler.plan.layers.step import ModelStep
-from compiler.plan.memory.operand import WHOLE_LV0, KeptInput, Lv0Part, Lv1Area
+from compiler.plan.memory.operand import KeptInput, Lv1Area
 from compiler.plan.plan import JobPlan
-from compiler.plan.tiles import AnyTiles, ConvTiles
+from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sim.cost import LAYER_TO_LOAD
 
 _LONGEST = 1024  #: cycles of an instruction of the vector unit beside convolutions, which must not wait long for it
-_HALVES = (1, 4, 8)  #: tiles of pixels that an engine's part of a member has at least, where convolutions take turns
-_NEAR = 1.01  #: times the cycles of the busiest unit, from which on no other way is looked for
 
 
 def region_jobs(
@@ -49,72 +41,19 @@ def region_jobs(
     Raises :class:`RegionError` where the members cannot be one or, if their jobs are free, gain nothing by it.
     """
     engines = range(context.budget.engines)
+    parts, chosen = _parts(region, tiles, context)
+    if len(engines) > 1 and not apart(parts):
+        raise RegionError("an engine would read what another makes")
+    busy = [engine for engine in engines if parts[engine]]
     if given is not None:
-        parts, chosen = _parts(region, tiles, context)
-        busy = [engine for engine in engines if parts[engine]]
         check_jobs(given, len(busy))
         orders = zip(busy, (one.order for one in given), strict=True)
         return [_merged(parts[engine], context, engine, order)[0] for engine, order in orders], chosen
-    found, alone = _best_way(region, tiles, context), _alone(region, context)
-    if found.cycles >= alone:
-        raise RegionError(f"{found.cycles} cycles side by side, {alone} one after the other")
-    return found.jobs, found.tiles
-
-
-@dataclass(frozen=True)
-class _Way:
-    """Is a way to make a region: the estimated ``cycles`` of the engine that takes longest, its ``jobs``, and the
-    ``tiles`` of its members."""
-
-    cycles: int
-    jobs: list[JobProgram]
-    tiles: list[AnyTiles]
-
-    @classmethod
-    def of(cls, parts: Sequence[Sequence[JobProgram]], tiles: list[AnyTiles], context: KernelContext) -> "_Way":
-        """Return that in which each engine has these ``parts``."""
-        merged = [_merged(mine, context, engine) for engine, mine in enumerate(parts) if mine]
-        return cls(max(cycles for _, cycles in merged), [job for job, _ in merged], tiles)
-
-    def busiest(self, context: KernelContext) -> int:
-        """Return the cycles of the busiest unit of all engines."""
-        most = 0
-        for job in self.jobs:
-            busy = Counter[int]()
-            for task in job.tasks:
-                busy[task.unit] += task.cycles(context.params, context.budget.engines)
-            most = max(most, *busy.values())
-        return most
-
-
-def _best_way(region: ModelStep, tiles: Sequence[AnyTiles | None], context: KernelContext) -> _Way:
-    """Return the way that takes least; if some ``tiles`` are given, the one that has them. Where DRAM has more to do
-    than the arrays, other ways bring little, and their instructions come from there, too."""
-    best = _Way.of(*_parts(region, tiles, context), context)
-    if any(tiles) or context.loads_longest:
-        return best
-    seen, near = [best.tiles], _NEAR * best.busiest(context)
-    for pixels_first in _HALVES:
-        if best.cycles <= near:
-            break
-        try:
-            parts, chosen = _parts(region, tiles, replace(context, pixels_first=pixels_first))
-        except CompileError:  # half of LV0 or LV1 is too little for a member
-            continue
-        if chosen in seen:
-            _release(job for mine in parts for job in mine)
-            continue
-        seen.append(chosen)
-        other = _Way.of(parts, chosen, context)
-        if other.cycles < best.cycles:
-            best, other = other, best
-        _release(other.jobs)
-    return best
-
-
-def _release(jobs: Iterable[JobProgram]) -> None:
-    for job in jobs:
-        release(job.tasks)
+    merged, alone = [_merged(parts[engine], context, engine) for engine in busy], _alone(region, context)
+    together = max(cycles for _, cycles in merged)
+    if together >= alone:
+        raise RegionError(f"{together} cycles side by side, {alone} one after the other")
+    return [job for job, _ in merged], chosen
 
 
 def _areas(region: ModelStep, params: SocParams) -> list[Lv1Area]:
@@ -128,18 +67,6 @@ def _areas(region: ModelStep, params: SocParams) -> list[Lv1Area]:
     constant = any(isinstance(member, ConvLayer) for member in region.members)
     most = whole.size * 3 // 4 if constant else whole.size // 2
     return [Lv1Area(0, most) if conv else Lv1Area(most, whole.size - most) for conv in convolutions]
-
-
-def _halves(region: ModelStep, tiles: Sequence[AnyTiles | None], pixels_first: int) -> list[Lv0Part]:
-    """Return the part of LV0 that each member may use: every second convolution the same half, where they take
-    turns."""
-    halves = pixels_first or any(isinstance(one, ConvTiles) and one.lv0.parts > 1 for one in tiles)
-    found, count = list[Lv0Part](), 0
-    for member in region.members:
-        conv = isinstance(member, ConvLayer) and bool(halves)
-        found.append(Lv0Part(count % 2, 2) if conv else WHOLE_LV0)
-        count += conv
-    return found
 
 
 def _alone(region: ModelStep, context: KernelContext) -> int:
@@ -157,17 +84,16 @@ def _alone(region: ModelStep, context: KernelContext) -> int:
 def _parts(
     region: ModelStep, tiles: Sequence[AnyTiles | None], context: KernelContext
 ) -> tuple[list[list[JobProgram]], list[AnyTiles]]:
-    """Return the jobs of the members, by engine, and the tiles of each member. Raises :class:`RegionError` if an engine
-    would read what another makes."""
+    """Return the jobs of the members, by engine, and the tiles of each member."""
     engines, made = range(context.budget.engines), Made(context.params)
     parts: list[list[JobProgram]] = [[] for _ in engines]
     chosen: list[AnyTiles] = []
     total = 0
     first = context.starts and not context.budget.placed
-    areas, halves = _areas(region, context.params), _halves(region, tiles, context.pixels_first)
-    for member, given, area, lv0, place in zip(region.members, tiles, areas, halves, region.places, strict=True):
+    areas = _areas(region, context.params)
+    for member, given, area, place in zip(region.members, tiles, areas, region.places, strict=True):
         around = replace(
-            context, region_lv1=area.part(lv0, context.params), lv0=lv0, made=made, own_loads=first, ends=False,
+            context, region_lv1=area, made=made, own_loads=first, ends=False,
             longest=min(context.longest or _LONGEST, _LONGEST),
             budget=context.budget if isinstance(place, Share) else context.budget.of_one(place),
             share=place if isinstance(place, Share) else Share.ANY,
@@ -186,8 +112,6 @@ def _parts(
             took[job.engine] += order.cycles
             parts[job.engine].append(job)
         total += max(took)
-    if len(engines) > 1 and not apart(parts):
-        raise RegionError("an engine would read what another makes")
     return parts, chosen
 
 

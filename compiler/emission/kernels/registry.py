@@ -26,7 +26,7 @@ from compiler.emission.program.task import ParameterUse
 from compiler.ir import CompileError
 from compiler.plan.layers import HostLayer, Layer, Share
 from compiler.plan.memory.budget import Lv2Budget
-from compiler.plan.memory.operand import WHOLE_LV0, Lv0Part, Lv1Area, TensorOperand
+from compiler.plan.memory.operand import Lv1Area, TensorOperand
 from compiler.plan.memory.tensor_placement import TensorPlacement
 from compiler.plan.memory.tensor_view import PiecesView
 from compiler.plan.plan_error import PlanError
@@ -43,9 +43,8 @@ class KernelContext:
     computed before the layer, so its weights come with its body. ``ends``: no layer comes behind it.
     ``loads_longest``: the model loads weights for longer than its arrays multiply.
 
-    In a region also ``region_lv1`` and ``lv0``, the parts of LV1 and LV0 that the layer may use, ``made``: what the
-    layers before it have made, how the engines ``share`` the layer, and ``pixels_first``: into how many tiles of pixels
-    it is cut at least, each of which it finishes in all channels before the next (0: as takes least alone).
+    In a region also ``region_lv1``, the part of LV1 that the layer may use, ``made``: what the layers before it have
+    made, and how the engines ``share`` the layer.
     """
 
     params: SocParams
@@ -60,8 +59,6 @@ class KernelContext:
     region_lv1: Lv1Area | None = None
     made: Made | None = None
     share: Share = Share.ANY
-    lv0: Lv0Part = WHOLE_LV0
-    pixels_first: int = 0
 
     @property
     def lv1(self) -> Lv1Area:

@@ -10,7 +10,7 @@ from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.kernels.vector_job import VectorJob, free_lv1, in_words
 from compiler.emission.program import JobProgram, Sem
 from compiler.ir import CompileError
-from compiler.plan.layers import EngineShare, Share, WindowLayer
+from compiler.plan.layers import EngineShare, WindowLayer
 from compiler.plan.memory.tensor_view import PixelBox, boxes
 from compiler.plan.tiles import PixelTiles
 from compiler.plan.work import staged_together
@@ -45,9 +45,6 @@ class WindowKernel(Kernel[PixelTiles]):
                 "tile may have: choose a preset with a larger lv1_bytes"
             )
         loads = _Loads(layer, shape, context)
-        if context.pixels_first and context.share is Share.ROWS:
-            most_rows = -(-shape[1] // (context.pixels_first * context.budget.engines))
-            fitting = [(min(most_rows, rows), cols, channels) for rows, cols, channels in fitting]
         tile = min(fitting, key=loads.price)
         if context.made is not None:
             lower = [(rows // part, cols, channels) for rows, cols, channels in fitting for part in (1, 2, 4)]
@@ -72,7 +69,7 @@ class WindowKernel(Kernel[PixelTiles]):
         lowest = 0x80 if x.signed else 0
         height = y.view.shape[1]
         found = list(row_parts(boxes(y.view.shape, rows, cols, channels), context, height))
-        if staged > channels or (context.made is not None and context.share is Share.ROWS):
+        if staged > channels:
             found.sort(key=lambda box: (box.n, box.y, box.x, box.c))
         pairs = [(box, _window(layer, box)) for box in found]
         read = [(pair, pair[0], [part[1:] for part in x.view.parts_of(pair[1])]) for pair in pairs]

@@ -89,7 +89,8 @@ def _wanted(layer: Layer) -> Share | None:
     if isinstance(layer, ProductLayer | SoftmaxLayer):
         return Share.MATRICES
     if isinstance(layer, ConvLayer):
-        return Share.ROWS if layer.flat or (layer.kernel[0] == layer.strides[0] == 1 and not layer.pads[0]) else None
+        row_by_row = layer.kernel[0] == layer.strides[0] == 1 and not layer.pads[0]
+        return Share.ROWS if layer.flat or row_by_row else None
     if isinstance(layer, EltwiseLayer):
         # One pixel for all: whoever makes channels of it needs no other's.
         return {"": Share.ANY, "pixels": Share.CHANNELS}.get(layer.broadcast)

@@ -15,22 +15,6 @@ class StagingArea:
 
 
 @dataclass(frozen=True)
-class Lv0Part:
-    """Part number ``part`` of ``parts`` equal ones of each LV0 memory, which a layer may use beside another."""
-
-    part: int = 0
-    parts: int = 1
-
-    def of(self, total: int) -> tuple[int, int]:
-        """Return the first of ``total`` words or rows that the part has, and how many."""
-        size = total // self.parts
-        return self.part * size, size
-
-
-WHOLE_LV0 = Lv0Part()
-
-
-@dataclass(frozen=True)
 class Lv1Area:
     """LV1 bytes that the buffers of a layer may take: all, or a part beside another layer's."""
 
@@ -41,11 +25,6 @@ class Lv1Area:
     def whole(cls, params: SocParams) -> "Lv1Area":
         """Return all of LV1."""
         return cls(0, params.lv1_bytes)
-
-    def part(self, lv0: Lv0Part, params: SocParams) -> "Lv1Area":
-        """Return as large a part of it as ``lv0`` is, in whole words."""
-        first, size = lv0.of(self.size // params.lv1_word)
-        return Lv1Area(self.base + first * params.lv1_word, size * params.lv1_word)
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,16 +73,16 @@ def _tilings(layer: ConvLayer, context: TilingContext, params: SocParams) -> Ite
     splits += [(1, cols) for cols in sorted({-(-kw // 2), -(-kw // 4), 1}, reverse=True) if cols < kw]
     if ahead := last_column_alone(layer, params):
         splits.insert(0, (kh, ahead))
-    for rows, cols in _tile_shapes(height, width, _most_pixels(layer, context, params)):
+    for rows, cols in _tile_shapes(height, width, params.lv0_acc_rows // 2):
         fits = False
         for fold in folds:
             for chunk_rows, chunk_cols in splits:
                 if fold and chunk_cols != kw:
                     continue
-                cut = _deepest(layer, context, channels, _Cut(rows, cols, chunk_rows, chunk_cols, fold), params)
+                cut = _deepest(layer, channels, _Cut(rows, cols, chunk_rows, chunk_cols, fold), params)
                 if cut is None:
                     continue
-                for outer in (True, False) if not context.pixels_first else (True,):
+                for outer in (True, False):
                     found = _tiling(layer, context, params, channels, cut, outer)
                     if found:
                         fits = True
@@ -103,21 +103,12 @@ def sized_tiling(
     cut = _Cut(given.rows, given.cols, given.chunk_rows, given.chunk_cols, given.fold, depth)
     whole = layer.by_channels or given.fold
     possible = (  # a chunk may be larger than the kernel: that of a longer length, which then is one chunk
-        given.rows * given.cols <= context.bank(params)
+        given.rows * given.cols <= params.lv0_acc_rows // 2
         and depth <= channels and (depth == channels or (not whole and depth % params.rows == 0))
-        and (not given.fold or (_foldable(layer) and given.chunk_cols == kw)) and _fits(layer, context, cut, params)
+        and (not given.fold or (_foldable(layer) and given.chunk_cols == kw)) and _fits(layer, cut, params)
     )  # fmt: skip
     found = _tiling(layer, context, params, channels, cut, given.pixels_outer) if possible else None
     return found and found[1]
-
-
-def _most_pixels(layer: ConvLayer, context: TilingContext, params: SocParams) -> int:
-    """Return the pixels that a tile may have."""
-    most = context.bank(params)
-    if context.pixels_first:
-        own = sum(area.rows * area.cols for area in layer.areas) * context.images // context.engines
-        most = max(params.rows, min(most, -(-own // context.pixels_first)))
-    return most
 
 
 def _foldable(layer: ConvLayer) -> bool:
@@ -125,11 +116,10 @@ def _foldable(layer: ConvLayer) -> bool:
     return not layer.depthwise and layer.groups == 1 and layer.dilations[1] == 1 and layer.kernel[1] > 1
 
 
-def _fits(layer: ConvLayer, context: TilingContext, cut: _Cut, params: SocParams) -> bool:
+def _fits(layer: ConvLayer, cut: _Cut, params: SocParams) -> bool:
     """Return whether the largest chunk of ``cut`` fits the LV0 halves."""
-    halves = 2 * context.lv0_parts
-    g, blocks = cut.geometry(layer, params), params.lv0_wgt_bytes // halves // (params.rows * params.cols)
-    return g.lv0_bytes <= params.lv0_act_bytes // halves and g.block_count <= blocks and max(g.blocks) < 1 << 12
+    g, blocks = cut.geometry(layer, params), params.lv0_wgt_bytes // 2 // (params.rows * params.cols)
+    return g.lv0_bytes <= params.lv0_act_bytes // 2 and g.block_count <= blocks and max(g.blocks) < 1 << 12
 
 
 def _tile_shapes(height: int, width: int, bank: int) -> Iterator[tuple[int, int]]:
@@ -145,15 +135,13 @@ def _tile_shapes(height: int, width: int, bank: int) -> Iterator[tuple[int, int]
     return iter(sorted(shapes, key=lambda shape: (-shape[0] * shape[1], shape)))
 
 
-def _deepest(
-    layer: ConvLayer, context: TilingContext, channels: int, cut: _Cut, params: SocParams
-) -> _Cut | None:  # fmt: skip
+def _deepest(layer: ConvLayer, channels: int, cut: _Cut, params: SocParams) -> _Cut | None:
     """``cut`` with most input channels per chunk that fit the LV0 halves, balanced; None if not even one word does."""
     word = params.rows
     whole = layer.by_channels or cut.fold
 
     def fits(depth: int) -> bool:
-        return _fits(layer, context, replace(cut, depth=depth), params)
+        return _fits(layer, replace(cut, depth=depth), params)
 
     if not fits(channels if whole else word):
         return None

@@ -220,16 +220,10 @@ class TilingContext:
     pitch: int = 0  #: bytes from an input pixel to the next, or 0 if unknown
     lv1_bytes: int = 0  #: of LV1 for buffers, or 0 for all
     staging: int = 0  #: bytes of LV2 through which an engine's data pass from and to DRAM
-    lv0_parts: int = 1  #: layers that LV0 has room for at a time
-    pixels_first: int = 0  #: tiles of pixels, at least, each with all channels before the next; 0: any loops
 
     def lv1(self, params: SocParams) -> int:
         """Return the bytes of LV1 for buffers."""
         return self.lv1_bytes or params.lv1_bytes
-
-    def bank(self, params: SocParams) -> int:
-        """Return the rows of an accumulator bank."""
-        return params.lv0_acc_rows // 2 // self.lv0_parts
 
 
 Ends = tuple[int, int]

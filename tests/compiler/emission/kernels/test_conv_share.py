@@ -61,6 +61,19 @@ def test_exact_with_odd_shapes(seed):
     check(graph, BASE.replace(engines=2 + seed % 2), engines=2 + seed % 2)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_kernel_of_one_row_joins_a_region_by_rows(monkeypatch, seed):
+    """What two engines share by rows: convolutions along rows between those of single pixels, with a stride, too."""
+    monkeypatch.setattr("compiler.plan.regions.regions._PART", 1.0)
+    make, size = GraphBuilder(seed), (28, 24, 32)[seed]
+    x = make.conv(make.input((1, size, size, 8)), 96, (1, 1))
+    wide = make.eltwise("add", make.conv(x, 96, (1, 1)), x)
+    row = make.conv(wide, 48, (1, 3), strides=(1, 1 + seed % 2), pads=(0, 1, 0, 1))
+    make.output(make.conv(row, 96, (1, 1)))
+    image = check(make.graph, BASE, engines=2)
+    assert any(f" + {row}" in layer.name for layer in image.meta.layers)
+
+
 def test_bands_hold_each_row_once():
     for height, engines in ((7, 2), (10, 3), (3, 4)):
         rows = [row for (band,) in row_bands(1, height, 5, engines, flat=False) for row in range(band.top, band.bottom)]

@@ -25,8 +25,13 @@ def layers():
     make.conv(x, 32, groups=8)
     make.eltwise("mul", x, make.input((1, 1, 1, 64)))
     make.eltwise("mul", x, make.input((1, 1, 1, 1)))
+    make.conv(x, 64, (1, 3), pads=(0, 1, 0, 1))
+    make.conv(x, 64, (1, 2), strides=(1, 2))
+    make.conv(x, 64, (3, 1), pads=(1, 0, 1, 0))
+    make.conv(x, 64, (1, 1), strides=(2, 1))
     make.output(make.eltwise("add", x, x))
-    names = ["flat", "kernel", "strided", "depthwise", "pool", "packed", "narrowing", "scaled", "times", "sum"]
+    names = ["flat", "kernel", "strided", "depthwise", "pool", "packed", "narrowing", "scaled", "times"]
+    names += ["row", "halved_row", "column", "every_second_row", "sum"]
     return dict(zip(names, lower(make.graph, preset("base")), strict=True))
 
 
@@ -39,6 +44,10 @@ CASES = [
     ("kernel pool flat", [(0, 1), (1, 2)], None),  # the pool sees rows that another engine makes
     ("flat kernel", [(0, 1)], None),
     ("flat strided", [(0, 1)], None),
+    ("flat row halved_row flat", [(0, 1), (1, 2), (2, 3)], [ROWS] * 4),
+    ("kernel row sum", [(0, 1), (1, 2)], [ROWS] * 3),
+    ("flat column", [(0, 1)], None),
+    ("flat every_second_row", [(0, 1)], None),
     ("kernel pool", [], [ANY, ANY]),
     ("flat sum", [(0, 1)], [ANY, ANY]),
     ("flat scaled", [(0, 1)], [CHANNELS, CHANNELS]),
