@@ -19,7 +19,7 @@ from sw.driver import Device
 from tests.support.exhaustive import Task, Walk, places
 from tests.support.graphs import GraphBuilder, random_inputs
 from tests.support.preempt_images import smashing_image
-from tests.support.split_graphs import wide_middle
+from tests.support.split_graphs import batched_attention, wide_middle
 
 TINY = preset("tiny")
 
@@ -49,6 +49,12 @@ def test_a_batch_in_parts_of_frames(device):
     """Single frames in parts of an image; slices and results are where they belong in the batch."""
     graph = wide_middle(16, 32, frames=2).graph
     loaded(device, graph, 1, 4, (FRAMES, 2, (HEIGHT, 2)), "/part1/part1")
+
+
+def test_attention_of_a_batch_in_parts_of_frames(device):
+    """Products of computed matrices and softmax of one frame after the other."""
+    graph = batched_attention(2, 12, 16, 2).graph
+    loaded(device, graph, 0, len(graph.ops), (FRAMES, 2), "/part1")
 
 
 def test_groups_of_channels(device):

@@ -12,27 +12,12 @@ from compiler.plan.memory.packing_search import canonical_packing
 from compiler.plan.memory.sharing import SharedBuffer
 from compiler.plan.regions.layer_order import Chain
 from hw.contract.params import preset
+from tests.support.packings import arrays, shared, together
 
 #: Size, first step, further steps, base.
 BUFFERS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(0, 3), st.integers(0, 4)))
 LOSSES = st.sampled_from((0.0, 0.1, 0.5))
 TINY = preset("tiny")
-
-
-def arrays(buffers):
-    lives = np.array([(first, first + more) for _, first, more, _ in buffers], np.int64).reshape(-1, 2)
-    sizes, bases = (np.array([one[at] for one in buffers], np.int64) for at in (0, 3))
-    return lives, sizes, bases
-
-
-def together(lives):
-    return (lives[:, None, 0] <= lives[None, :, 1]) & (lives[None, :, 0] <= lives[:, None, 1])
-
-
-def shared(offsets, lives, sizes):
-    """How many pairs share bytes while both are alive."""
-    ends = offsets + sizes
-    return ((offsets[:, None] < ends) & (offsets < ends[:, None]) & together(lives)).sum() - (sizes > 0).sum()
 
 
 def nested(seed, buffers, side=512):

@@ -2,7 +2,6 @@
 
 import random
 
-import numpy as np
 from hypothesis import given, strategies as st
 
 from compiler.plan.memory.packing import Areas, best_packing
@@ -11,23 +10,16 @@ from compiler.plan.memory.packing_search import canonical_packing
 from compiler.plan.memory.sharing import SharedBuffer
 from compiler.plan.regions.layer_order import Chain
 from hw.contract.params import preset
+from tests.support.packings import arrays, shared
 
 #: Size, first step, further steps, base.
 BUFFERS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 5), st.integers(0, 4)), max_size=20)
 TINY = preset("tiny")
 
 
-def arrays(buffers):
-    lives = np.array([(first, first + more) for _, first, more, _ in buffers], np.int64).reshape(-1, 2)
-    sizes, bases = (np.array([one[at] for one in buffers], np.int64) for at in (0, 3))
-    return lives, sizes, bases
-
-
 def is_packing(offsets, lives, sizes, bases, limit):
     ends = offsets + sizes
-    together = (lives[:, None, 0] <= lives[None, :, 1]) & (lives[None, :, 0] <= lives[:, None, 1])
-    shared = (offsets[:, None] < ends) & (offsets < ends[:, None]) & together
-    return (offsets >= bases).all() and (ends <= limit).all() and shared.sum() == len(sizes)  # each with itself
+    return (offsets >= bases).all() and (ends <= limit).all() and shared(offsets, lives, sizes) == 0
 
 
 def some(seed, count, steps, longest, largest):

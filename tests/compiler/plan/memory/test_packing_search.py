@@ -11,6 +11,7 @@ from compiler.plan.memory.packing_search import canonical_packing
 from compiler.plan.memory.sharing import SharedBuffer
 from compiler.plan.regions.layer_order import Chain
 from hw.contract.params import preset
+from tests.support.packings import arrays, shared, together
 
 #: Size, first step, further steps, base.
 BUFFERS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 3), st.integers(0, 4)), max_size=6)
@@ -18,16 +19,6 @@ NODES = 10_000
 TINY = preset("tiny")
 #: Words, first and last step of buffers that fill six words in each of six steps.
 FULL = ((3, 0, 0), (1, 0, 3), (1, 0, 1), (1, 2, 5), (2, 2, 5), (1, 2, 5), (3, 1, 1), (2, 4, 5), (1, 0, 3))
-
-
-def arrays(buffers):
-    lives = np.array([(first, first + more) for _, first, more, _ in buffers], np.int64).reshape(-1, 2)
-    sizes, bases = (np.array([one[at] for one in buffers], np.int64) for at in (0, 3))
-    return lives, sizes, bases
-
-
-def together(lives):
-    return (lives[:, None, 0] <= lives[None, :, 1]) & (lives[None, :, 0] <= lives[:, None, 1])
 
 
 def least(lives, sizes, bases):
@@ -45,9 +36,7 @@ def test_it_finds_a_packing_of_the_least_height_and_none_below(buffers):
     height = least(lives, sizes, bases)
     offsets = canonical_packing(lives, sizes, bases, height, NODES)
     assert offsets is not None and (offsets >= bases).all() and (offsets + sizes <= height).all()
-    ends = offsets + sizes
-    shared = (offsets[:, None] < ends) & (offsets < ends[:, None]) & together(lives)
-    assert shared.sum() == len(sizes)  # each with itself
+    assert shared(offsets, lives, sizes) == 0
     assert not buffers or canonical_packing(lives, sizes, bases, height - 1, NODES) is None
 
 
