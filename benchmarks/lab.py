@@ -99,14 +99,16 @@ class Lab:
         return self.run_image(name, caesura.compile(workload(name), self.params, options=options))
 
     def run_image(self, name: str, image: Image, *, within_contracts: bool = False) -> Run:
-        """Return one inference of ``image``, however the workload ``name`` was compiled to it, on its own inputs.
-        ``within_contracts``: outputs that differ from onnxruntime's are right if every operator keeps its contract."""
+        """Return one inference of ``image``, however the workload ``name`` was compiled to it, on its own inputs. It
+        begins with an interval of the DRAM's refresh, whatever ran before. ``within_contracts``: outputs that differ
+        from onnxruntime's are right if every operator keeps its contract."""
         path, feed = workload(name), inputs(name)
-        model = self.device.load(image)
-        self.progress.task(name, cycle=self.device.bus.cycle, expected=inference(image.meta.layers).in_turn)
-        begin, cycle = time.perf_counter(), self.device.bus.cycle
+        model, bus = self.device.load(image), self.device.bus
+        bus.advance(-bus.cycle % max(1, image.params.dram_refresh_interval))
+        self.progress.task(name, cycle=bus.cycle, expected=inference(image.meta.layers).in_turn)
+        begin, cycle = time.perf_counter(), bus.cycle
         outputs, stats = model.run(feed)
-        seconds, simulated = time.perf_counter() - begin, self.device.bus.cycle - cycle
+        seconds, simulated = time.perf_counter() - begin, bus.cycle - cycle
         self.device.unload(model)
         self.progress.task(f"{name}: comparing with onnxruntime")
         correct, verdict = self._compare(path, feed, outputs)

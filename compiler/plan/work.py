@@ -67,7 +67,7 @@ def layer_work(graph: ir.Graph, layer: Layer, params: SocParams) -> LayerWork | 
     if isinstance(layer, ProductLayer):
         return LayerWork((_multiplied(graph, layer, params),), (VecShape(vectors, operands=0),), *moved)
     if isinstance(layer, WindowLayer):
-        return LayerWork((), (VecShape(vectors, math.prod(layer.kernel)),), *moved)
+        return LayerWork((), (VecShape(vectors, layer.steps(graph.tensors[layer.output].nhwc[2])),), *moved)
     if isinstance(layer, EltwiseLayer):
         return LayerWork((), (VecShape(vectors, operands=min(2, len(layer.inputs))),), *moved)
     if isinstance(layer, SoftmaxLayer):

@@ -88,9 +88,12 @@ class BufferedJob:
 
 class VectorJob(BufferedJob):
     """A job whose VEC instructions requantise alike: by ``q`` and the fields of ``header``, which are the block
-    "result"."""
+    "result". Those with the block "between" requantise as that says."""
 
-    def __init__(self, context: KernelContext, engine: int, q: Requantisation, **header: int) -> None:
+    def __init__(
+        self, context: KernelContext, engine: int, q: Requantisation, between: Requantisation | None = None,
+        **header: int,
+    ) -> None:  # fmt: skip
         super().__init__(context, engine)
         lanes, bias = self.params.vec_lanes, header.pop("bias", 0)
         block = uniform_params(self.params, lanes, q, bias, **header)
@@ -100,13 +103,16 @@ class VectorJob(BufferedJob):
             self._table = {"table": 1, "t": self.reserve(TABLE_BYTES)}
             loads = self.job.load_constant(q.table.tobytes(), self._table["t"])
         self.at["result"] = self._at
+        if between is not None:
+            self.at["between"] = self._at + len(block)
+            block += uniform_params(self.params, lanes, between, **header)
         self.hold(block, loads)
 
     def vec(
         self, block: str, fields: Mapping[str, int], after: Task | None = None, more: tuple[ParameterUse, ...] = ()
     ) -> Task:
-        """Emit a VEC whose results pass through the table, if there is one."""
-        return super().vec(block, {**fields, **self._table}, after, more)
+        """Emit a VEC whose results, unless they are between others, pass through the table, if there is one."""
+        return super().vec(block, fields if block == "between" else {**fields, **self._table}, after, more)
 
 
 class RowJob(BufferedJob):

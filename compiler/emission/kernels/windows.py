@@ -1,22 +1,30 @@
-"""Maxima and sums over windows on the vector unit."""
+"""Maxima and sums over windows on the vector unit.
+
+A maximum over a window is the maximum of those of its columns. Windows side by side share columns, so a tile takes
+fewer steps if it makes maxima of columns first, then of those: 6 for 3x3 instead of 9, 10 for 5x5 instead of 25.
+"""
 
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from compiler.emission.kernels.region_tiles import engine_tiles, most_channels, row_parts
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.kernels.vector_job import VectorJob, free_lv1, in_words
-from compiler.emission.program import JobProgram, Sem
-from compiler.ir import CompileError
-from compiler.plan.layers import EngineShare, WindowLayer
+from compiler.emission.program import JobProgram, Sem, Task
+from compiler.ir import CompileError, Requantisation
+from compiler.plan.layers import EngineShare, WindowLayer, sum_params_bytes
+from compiler.plan.memory.operand import TensorOperand
 from compiler.plan.memory.tensor_view import PixelBox, boxes
 from compiler.plan.tiles import PixelTiles
 from compiler.plan.work import staged_together
 from sim.cost import TILE_START, tile_load_cycles
 
 _MAX_COUNT = (1 << 12) - 1
+_ANOTHER = 64  #: cycles that an instruction more takes, about
 
 _Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
 
@@ -31,6 +39,7 @@ class WindowKernel(Kernel[PixelTiles]):
         """Return the tile that loads least."""
         params, shape = context.params, context.operand(layer.output).view.shape
         free = free_lv1(params, context.lv1, layer.requantise) - 2 * params.lv1_word
+        free -= sum_params_bytes(params) if _shares_columns(layer, shape) else 0
         staging, budget = context.budget.staging(0).size // 2, free // 2
         most = most_channels(context, [context.first(layer).view])
         fitting = list(_fitting(layer, shape, min(budget, staging // 2), params.vec_lanes, most))
@@ -57,13 +66,13 @@ class WindowKernel(Kernel[PixelTiles]):
         rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
         x, y, longest = context.first(layer), context.operand(layer.output), context.longest
         staged = _Loads(layer, y.view.shape, context).staged(tile)
-        build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point, bias=layer.bias)
-        lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
-        (high, wide), (dh, dw) = layer.span, layer.dilations
-        pitch = -(-channels // lanes) * lanes
-        in_size = ((rows - 1) * sh + high) * ((cols - 1) * sw + wide) * pitch
+        between = _between(x) if _shares_columns(layer, y.view.shape) else None
+        build = VectorJob(context, share.index, layer.requantise, between, zp_a=x.zero_point, bias=layer.bias)
+        lanes, (sh, sw), (high, wide) = context.params.vec_lanes, layer.strides, layer.span
+        pitch, in_cols = -(-channels // lanes) * lanes, (cols - 1) * sw + wide
+        in_size = ((rows - 1) * sh + high) * in_cols * pitch
         ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
-        out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * cols * pitch)
+        out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * (in_cols if between else cols) * pitch)
         stage = build.stage(x, in_size // pitch * staged, Sem.STAGE_FULL, Sem.STAGE_FREE)
         spill = build.spill(y, rows * cols * pitch)
         lowest = 0x80 if x.signed else 0
@@ -79,21 +88,80 @@ class WindowKernel(Kernel[PixelTiles]):
             whole = _widened(source, staged, x.view.shape[3]) if staged > channels else source
             ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, whole, whole))
             result = out.fill(box)
-            vecs, cycles = [], kh * kw * box.cols * (line // lanes)
-            for first, count in _parts(box.rows, cycles, longest):
-                for group, groups in _parts(line // lanes, count * cycles // (line // lanes), longest):
-                    fields = {
-                        "op": layer.op_code, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": groups,
-                        "k1": kh, "k0": kw, "a": fill.address + first * sh * row + group * lanes, "a_s2": sh * row,
-                        "a_s1": sw * line, "a_s0": lanes, "a_k1": dh * row, "a_k0": dw * line,
-                        "d": result.address + first * box.cols * line + group * lanes, "d_s2": box.cols * line,
-                        "d_s1": line, "d_s0": lanes,
-                    }  # fmt: skip
-                    vecs.append(build.vec("result", fields))
-            ring.read_by(fill, *vecs)
+            shape = box.rows, box.cols, line // lanes
+            windows = _Pass(layer, "result", shape, fill.address, row, result.address)
+            columns, along = windows.halves(source.cols)
+            if between and columns.steps + along.steps + _ANOTHER < windows.steps:
+                first = columns.emit(build, x, longest)
+                vecs = [*first, *along.emit(build, x, longest, first[-1])]
+            else:
+                vecs = first = windows.emit(build, x, longest)
+            ring.read_by(fill, *first)
             out.filled_by(result, vecs)
             out.read_by(result, build.job.store(y.view, box, result.address, box.cols * line, line, spill, box))
         return build.finished()
+
+
+def _shares_columns(layer: WindowLayer, shape: tuple[int, int, int, int]) -> bool:
+    """Return whether tiles of a result of ``shape`` may make maxima of columns first."""
+    return layer.steps(shape[2]) < math.prod(layer.kernel)
+
+
+def _between(x: TensorOperand) -> Requantisation:
+    """Return by what maxima of columns stay as they are."""
+    low, high = (-128, 127) if x.signed else (0, 255)
+    return Requantisation(np.ones(1, np.float32), x.zero_point, low, high)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """Makes ``shape`` vectors (rows, columns, groups of channels) of one tile by windows of ``layer``, whose sizes and
+    strides are taken from it, from those at ``source`` in LV1, ``row`` bytes a row, to ``target``, by the
+    parameters ``block``."""
+
+    layer: WindowLayer
+    block: str
+    shape: _Shape
+    source: int
+    row: int
+    target: int
+
+    @property
+    def steps(self) -> int:
+        """Return the vectors that it reads."""
+        return math.prod(self.shape) * math.prod(self.layer.kernel)
+
+    def halves(self, cols: int) -> tuple["_Pass", "_Pass"]:
+        """Return maxima of columns, ``cols`` of them in each row, and maxima of those, which take their place: what a
+        vector overwrites was read for it, or before."""
+        layer, (rows, _, groups) = self.layer, self.shape
+        (kh, kw), (sh, sw), (dh, dw) = layer.kernel, layer.strides, layer.dilations
+        down = replace(layer, kernel=(kh, 1), strides=(sh, 1), dilations=(dh, 1))
+        along = replace(layer, kernel=(1, kw), strides=(1, sw), dilations=(1, dw))
+        return (
+            replace(self, layer=down, block="between", shape=(rows, cols, groups)),
+            replace(self, layer=along, source=self.target),
+        )
+
+    def emit(self, build: VectorJob, x: TensorOperand, longest: int, after: Task | None = None) -> list[Task]:
+        """Emit the instructions, each of ``longest`` cycles at most if it is not 0; ``after``: the one before, if they
+        read its result."""
+        vecs, lanes, (rows, cols, groups) = list[Task](), build.params.vec_lanes, self.shape
+        (kh, kw), (sh, sw), (dh, dw) = self.layer.kernel, self.layer.strides, self.layer.dilations
+        line, row = groups * lanes, self.row
+        cycles = kh * kw * cols * groups
+        for first, count in _parts(rows, cycles, longest):
+            for group, some in _parts(groups, count * cycles // groups, longest):
+                fields = {
+                    "op": self.layer.op_code, "a_signed": int(x.signed), "n2": count, "n1": cols, "n0": some,
+                    "k1": kh, "k0": kw, "a": self.source + first * sh * row + group * lanes, "a_s2": sh * row,
+                    "a_s1": sw * line, "a_s0": lanes, "a_k1": dh * row, "a_k0": dw * line,
+                    "d": self.target + first * cols * line + group * lanes, "d_s2": cols * line, "d_s1": line,
+                    "d_s0": lanes,
+                }  # fmt: skip
+                vecs.append(build.vec(self.block, fields, after))
+                after = None
+        return vecs
 
 
 def _window(layer: WindowLayer, box: PixelBox) -> PixelBox:
@@ -171,11 +239,11 @@ def _soonest(layer: WindowLayer, plans: Iterable[_Shape], context: KernelContext
     assert made is not None
 
     def ends(tile: _Shape) -> float:
-        lanes, window = context.params.vec_lanes * context.budget.engines, layer.kernel[0] * layer.kernel[1]
+        lanes = context.params.vec_lanes * context.budget.engines
         found = [(made.ready(x, _window(layer, box)), box) for box in boxes(y.shape, *tile)]
         now = 0.0
         for ready, box in sorted(found, key=lambda entry: entry[0]):
-            now = max(now, ready) + TILE_START + box.rows * box.cols * box.channels * window / lanes
+            now = max(now, ready) + TILE_START + box.rows * box.cols * box.channels * layer.steps(box.cols) / lanes
         return now
 
     return min(plans, key=ends)
@@ -189,11 +257,13 @@ def _fitting(
     (high, wide), (sh, sw) = layer.span, layer.strides
     _, height, width, depth = shape
     channels = -(-(min(depth, most) if most else depth) // lanes) * lanes
+    shared = _shares_columns(layer, shape)
     while True:
         for cols in dict.fromkeys(-(-width // parts) for parts in range(1, width + 1)):
             in_cols = (cols - 1) * sw + wide
-            # channels * (((rows - 1) * sh + high) * in_cols + rows * cols) <= budget
-            rows = (budget // channels - (high - sh) * in_cols) // (sh * in_cols + cols)
+            # channels * (((rows - 1) * sh + high) * in_cols + rows * out_cols) <= budget
+            out_cols = in_cols if shared else cols
+            rows = (budget // channels - (high - sh) * in_cols) // (sh * in_cols + out_cols)
             if rows > 0:
                 yield min(rows, height, _MAX_COUNT), cols, min(channels, depth)
         if channels == lanes:

@@ -185,6 +185,11 @@ class WindowLayer(Layer):
         """Return how many rows and columns a window reaches over."""
         return spanned(self.kernel, self.dilations)
 
+    def steps(self, cols: int) -> float:
+        """Return the vectors read for one of ``cols``: a window, or maxima of columns, shared, and those of rows."""
+        (kh, kw), read = self.kernel, (cols - 1) * self.strides[1] + self.span[1]
+        return min(kh * kw, kh * read / cols + kw) if self.op_code is VecOp.MAX else kh * kw
+
 
 @dataclass(eq=False)
 class ProductLayer(Layer):

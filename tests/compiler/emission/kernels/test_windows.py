@@ -1,6 +1,8 @@
 """Compiled pools on the functional model equal the NumPy reference: maxima, and averages as convolutions or as sums of
 the vector unit."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from compiler.plan.options import Options
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.parts import cut
-from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.isa import INSN_BYTES, Insn, Op, Segment, VecOp
 from hw.contract.params import KIB, preset
 from tests.support.graphs import GraphBuilder, check, random_inputs
 
@@ -132,3 +134,46 @@ def test_one_load_brings_the_channels_of_several_tiles(lv2, channels, depth):
     program = [Insn.decode(code[at : at + INSN_BYTES]) for at in range(0, len(code), INSN_BYTES)]
     runs = [insn["len"] for insn in program if insn.op is Op.LD2 and insn["src_seg"] == Segment.INPUTS]
     assert runs == [min(channels, depth - first) for first in range(0, depth, channels)]
+
+
+def vector_steps(image) -> list[tuple[int, int, int]]:
+    """By VEC instruction over windows, rows and columns of its window, and the vectors that it reads."""
+    code = image.code
+    program = [Insn.decode(code[at : at + INSN_BYTES]) for at in range(0, len(code), INSN_BYTES)]
+    return [
+        (insn["k1"], insn["k0"], math.prod(insn[name] for name in ("n2", "n1", "n0", "k1", "k0")))
+        for insn in program
+        if insn.op is Op.VEC and insn["op"] == VecOp.MAX
+    ]
+
+
+SIDE_BY_SIDE = {  # by shape, kernel, strides, pads, dilations, and the steps of one group of channels
+    "3x3": ((1, 9, 14, 12), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 9 * (3 * 16 + 3 * 14)),
+    "5x5": ((2, 9, 14, 12), (5, 5), (1, 1), (2, 2, 2, 2), (1, 1), 2 * 9 * (5 * 18 + 5 * 14)),
+    "5x5, every second": ((1, 9, 15, 12), (5, 5), (2, 2), (2, 2, 2, 2), (1, 1), 5 * (5 * 19 + 5 * 8)),
+    "3x4 by 2 and 3": ((1, 9, 20, 12), (3, 4), (1, 1), (2, 4, 2, 5), (2, 3), 9 * (3 * 29 + 4 * 20)),
+}
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("case", SIDE_BY_SIDE)
+def test_maxima_of_columns_come_first(case, dtype, kind):
+    """Windows side by side share those of their columns, whatever the result is requantised to."""
+    shape, (kh, kw), strides, pads, dilations, steps = SIDE_BY_SIDE[case]
+    build = GraphBuilder(len(case))
+    build.output(build.pool(kind, build.input(shape, dtype), (kh, kw), strides, pads, dilations=dilations))
+    (pool,) = build.graph.ops
+    pool.requantise = build.requantise(pool.output, 1.0, table=True)
+    found = vector_steps(check(build.graph, BASE))
+    assert {(k1, k0) for k1, k0, _ in found} == {(kh, 1), (1, kw)}
+    assert sum(read for _, _, read in found) == steps
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides"), [((3, 3), (2, 2)), ((2, 2), (2, 2)), ((1, 5), (1, 1)), ((5, 1), (1, 1))]
+)
+def test_windows_that_share_too_little_are_read_whole(kernel, strides):
+    build = GraphBuilder(1)
+    build.output(build.pool("max", build.input((1, 12, 14, 20)), kernel, strides, (0, 0, 0, 0)))
+    assert {(k1, k0) for k1, k0, _ in vector_steps(check(build.graph, BASE))} == {kernel}
