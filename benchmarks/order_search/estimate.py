@@ -1,7 +1,5 @@
 """A model as the order search sees it before anything is compiled: times from the chip's parameters."""
 
-import math
-
 import numpy as np
 
 from benchmarks.order_search.price import ChipModel
@@ -61,7 +59,8 @@ def _compute(graph: ir.Graph, op: ir.Operation, params: SocParams) -> tuple[floa
             matrix = _convolved(graph, op, (channels, *op.kernel, 1), channels, params)
             vector = size / lanes
         case ir.Pool():
-            vector = size * math.prod(op.kernel) / lanes
+            cols = graph.tensors[op.output].nhwc[2]
+            vector = size * ir.maximum_steps(op.kernel, op.strides[1], op.span[1], cols) / lanes
         case ir.Eltwise() | ir.Table():
             vector = size / lanes
         case ir.Concat() | ir.Permute() | ir.Shuffle() | ir.Pad():

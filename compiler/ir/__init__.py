@@ -12,7 +12,7 @@ from compiler.ir.graph import (
     TensorValue,
 )
 from compiler.ir.moves import Concat, Host, Pad, Permute, Repeat, Reshape, Shuffle, Slice
-from compiler.ir.products import Blend, Conv, Pool, Product, spanned
+from compiler.ir.products import Blend, Conv, Pool, Product, maximum_steps, spanned
 from compiler.ir.steps import Append, Lookup, StateLoad
 from compiler.ir.vector import BINARY, Eltwise, LayerNorm, RmsNorm, Slope, Softmax, Table
 
@@ -48,5 +48,6 @@ __all__ = [
     "Table",
     "Tensor",
     "TensorValue",
+    "maximum_steps",
     "spanned",
 ]  # fmt: skip

@@ -247,6 +247,13 @@ def spanned(kernel: Pair, dilations: Pair) -> Pair:
     return rows, columns
 
 
+def maximum_steps(kernel: Pair, stride: int, span: int, cols: int) -> float:
+    """Return the elements read for a maximum over ``kernel``, one of ``cols`` side by side, ``stride`` apart and
+    reaching over ``span`` columns: all of a window, or maxima of columns, which windows share, and then those."""
+    rows, columns = kernel
+    return min(rows * columns, rows * ((cols - 1) * stride + span) / cols + columns)
+
+
 def _padded(x: npt.NDArray, pads: Pads, fill: float) -> npt.NDArray:
     top, left, bottom, right = pads
     return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)

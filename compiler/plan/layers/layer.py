@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir import Conv, Eltwise, Graph, Host, Operation, Requantisation, spanned
+from compiler.ir import Conv, Eltwise, Graph, Host, Operation, Requantisation, maximum_steps, spanned
 from hw.contract.isa import VecOp
 from hw.image import ParameterInfo
 
@@ -186,9 +186,10 @@ class WindowLayer(Layer):
         return spanned(self.kernel, self.dilations)
 
     def steps(self, cols: int) -> float:
-        """Return the vectors read for one of ``cols``: a window, or maxima of columns, shared, and those of rows."""
-        (kh, kw), read = self.kernel, (cols - 1) * self.strides[1] + self.span[1]
-        return min(kh * kw, kh * read / cols + kw) if self.op_code is VecOp.MAX else kh * kw
+        """Return the vectors read for each of the result, ``cols`` of which are side by side."""
+        if self.op_code is VecOp.MAX:
+            return maximum_steps(self.kernel, self.strides[1], self.span[1], cols)
+        return self.kernel[0] * self.kernel[1]
 
 
 @dataclass(eq=False)
