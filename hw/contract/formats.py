@@ -166,6 +166,8 @@ MAC_FORMAT = (
 # WIDE: s = 256 * (256 * A0 + A1) + A2 ... over the window; zp_a plays no part, and a_signed is for A0 alone.
 # With `planes` (n2 = 3, no table, not across): vector i2 holds byte i2 of clamp(rint(float32(s + bias) * scale)) as
 # int24; zp_y, lo, hi play no part. WIDE reads it back.
+# Reads may run ahead of writes: a vector may be written over what it, or one ahead of it, reads, but not over what one
+# behind it reads.
 # LV1 addresses of vectors are multiples of vec_lanes; p and t are multiples of the LV1 word. Records need vec_lanes
 # of at least 8.
 VEC_FORMAT = (
