@@ -3,22 +3,23 @@
 Without a tensor that is spilled nothing is split. Otherwise the cuts of each chain are chosen together, by what every
 run takes whole or in the fewest parts that keep its inner tensors on chip (a shortest path over the places where the
 chain can be cut, and whether the tensor there is on chip). Then tensors are placed, with and without the cuts: they
-stay only if that saves cycles, and each is left out in turn.
+stay only if that saves cycles, and each is left out in turn. At last batches are cut into more parts while regions of
+several frames take fewer cycles.
 """
 
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler import ir
 from compiler.plan.options import Options
 from compiler.plan.order.dimensions import CHANNELS, FRAMES
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.engine_cuts import cuts_for_engines
-from compiler.plan.split.estimate import OperatorWork, Pieces, RunEstimate, Sizes, operator_work
-from compiler.plan.split.parts import can_end_cut, cut, with_cuts
-from compiler.plan.split.price import placed_cycles
+from compiler.plan.split.estimate import OperatorWork, Pieces, RunEstimate, Sizes, operator_work, parts_of
+from compiler.plan.split.parts import can_be_cut, can_end_cut, cut, frames_of, with_cuts
+from compiler.plan.split.price import joined_cycles, placed_cycles
 from compiler.plan.split.runs import RunSegment, long_side, segments
 from hw.contract.params import SocParams
 
@@ -54,7 +55,36 @@ def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[
         cycles = _price(graph, fewer, params, options) if fewer else math.inf
         if cycles < best:
             best, kept = cycles, fewer
+    kept = _finer(graph, kept, params, options)
     return [one for number, one in enumerate(kept) if cut(with_cuts(graph, kept[:number]), one)]
+
+
+def _finer(graph: ir.Graph, kept: list[ImageCut], params: SocParams, options: Options) -> list[ImageCut]:
+    """Return ``kept`` with frames in more parts, one cut after the other, where these spill no more: parts of different
+    frames run side by side, which the price of layers one after the other does not know. It tells among products of
+    computed matrices and softmax; images, whose convolutions keep the arrays busy, stay as they are."""
+    for number, one in enumerate(kept):
+        run = [op for op in graph.ops if op.name in one.operators]
+        frames = frames_of(graph, run)
+        if one.dimension is not FRAMES or one.pieces == frames or all(can_be_cut(graph, op) for op in run):
+            continue
+        least, spilled = _joined(graph, kept, params, options)
+        for pieces in (count for count in parts_of(frames, single=False) if count > one.pieces):
+            tried = [*kept[:number], replace(one, pieces=pieces), *kept[number + 1 :]]
+            cycles, moved = _joined(graph, tried, params, options)
+            if cycles >= least or moved > spilled:
+                break
+            kept, least = tried, cycles
+    return kept
+
+
+def _joined(graph: ir.Graph, cuts: Sequence[ImageCut], params: SocParams, options: Options) -> tuple[float, int]:
+    """Return the cycles of ``graph`` with ``cuts`` and regions, and the bytes that it spills."""
+    split = with_cuts(graph, cuts)
+    try:
+        return joined_cycles(split, params, options), placed_cycles(split, params, options)[1]
+    except ir.CompileError:  # what is split has other tiles
+        return math.inf, 0
 
 
 def _price(graph: ir.Graph, cuts: Sequence[ImageCut], params: SocParams, options: Options) -> float:

@@ -41,6 +41,16 @@ class OperatorWork(NamedTuple):
     weights: int
 
 
+def parts_of(frames: int, *, single: bool) -> Iterator[int]:
+    """Yield numbers of parts of so many ``frames``, fewest first, each of which makes the largest part smaller;
+    ``single``: in the end one for each frame, however many these are."""
+    least = frames
+    for number in sorted({*_PIECES, frames} if single else _PIECES):
+        if number <= frames and -(-frames // number) < least:
+            least = -(-frames // number)
+            yield number
+
+
 def alone_cycles(busy: float, size: float, params: SocParams) -> float:
     """Return the cycles of a layer by itself that keeps a unit ``busy`` while DRAM moves ``size`` bytes."""
     return max(busy, moved(size, params)) + LAYER_TO_FULL_WORK
@@ -103,12 +113,9 @@ class RunEstimate:
 
     def _tried(self) -> Iterator[Pieces]:
         """Yield numbers of parts, fewest first: frames are cut first, and single ones along their long side."""
-        frames = least = self._frames
+        frames = self._frames
         most = whole_box(self._graph, self._result)[self._side][1] if self._by_image else 1
-        for number in sorted({*_PIECES, frames} if self._by_image else _PIECES):
-            if number <= frames and -(-frames // number) < least:
-                least = -(-frames // number)
-                yield Pieces(number)
+        yield from (Pieces(number) for number in parts_of(frames, single=self._by_image))
         yield from (Pieces(frames, number) for number in _PIECES if number <= most)
 
     @cached_property

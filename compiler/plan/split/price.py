@@ -28,6 +28,13 @@ def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple
     return total, placement.moved, most_room(graph, layers, params, options)
 
 
+def joined_cycles(graph: ir.Graph, params: SocParams, options: Options) -> float:
+    """Return the cycles of the layers of ``graph`` in its order, as regions where these pay, without what is spilled; 0
+    where ``options`` join none. Raises :class:`compiler.ir.CompileError`."""
+    study = LoweredModel.of(graph, params, options).study()
+    return study.cycles(study.source)
+
+
 def _alone(
     graph: ir.Graph, layer: Layer, placement: TensorPlacement, params: SocParams, engines: int, window: int
 ) -> float:  # fmt: skip

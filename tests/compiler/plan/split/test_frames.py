@@ -21,8 +21,8 @@ from compiler.plan.split.parts import can_be_cut, cut, frames_of
 from compiler.plan.split.runs import segments
 from compiler.plan.verify import verify_model
 from hw.contract.isa import Segment
-from hw.contract.params import preset
-from tests.compiler.plan.split.test_choose import SMALL, gains
+from hw.contract.params import KIB, preset
+from tests.compiler.plan.split.test_choose import SMALL, cycles, gains
 from tests.support.graphs import GraphBuilder, check, random_inputs
 from tests.support.split_graphs import attended, batched_attention, random_matrices
 
@@ -69,6 +69,20 @@ def test_attention_of_a_batch_stays_on_chip():
     }
     gains(graph)
     assert not build(graph, BASE, SMALL)[0].meta.segment_sizes[Segment.SCRATCH]
+
+
+def test_frames_run_side_by_side():
+    """More parts than have to be, as products of one frame run beside softmax of another: fewer cycles than in two."""
+    graph, options = batched_attention(8, 128, 64, 4).graph, Options(engines=BASE.engines, lv2_limit=512 * KIB)
+    (one,) = cuts_that_pay(graph, BASE, options)
+    assert one.dimension is FRAMES and one.pieces > 2
+    fewest = cut(graph, replace(one, pieces=2))
+    assert fewest is not None
+    alone = cycles(build(fewest, BASE, replace(options, split=False))[0])
+    assert cycles(build(graph, BASE, options)[0]) < 0.95 * alone
+    assert not cuts_that_pay(graph, BASE, replace(options, lv2_limit=BASE.lv2_bytes))
+    (layers,) = cuts_that_pay(graph, BASE, replace(options, regions=False))
+    assert layers.pieces == 2
 
 
 def test_slices_and_results_of_attention_are_in_place():
