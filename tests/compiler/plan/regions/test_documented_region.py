@@ -84,9 +84,11 @@ def drawn(layers: list[Program]) -> list[str]:
 
 def test_timelines(monkeypatch):
     page = (Path(__file__).parents[4] / "docs" / "order-search.md").read_text()
-    before = programs(monkeypatch, Options(regions=False, order="source"))
+    with monkeypatch.context() as patch:
+        before = programs(patch, Options(regions=False, order="source"))
     with monkeypatch.context() as patch:
         after = programs(patch, Options())
+    assert len(before) > len(after)
     assert any(step.places for step, _ in after)
     for row in [*drawn(before), *drawn(after)]:
         assert f"  {row}\n" in page, row
