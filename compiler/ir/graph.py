@@ -67,6 +67,12 @@ class Requantisation:
     hi: int
     table: npt.NDArray[np.uint8] | None = None  #: 256 raw bytes, indexed by the raw byte of the clamped result
 
+    @classmethod
+    def unchanged(cls, dtype: str, zero_point: int) -> "Requantisation":
+        """Return that of values that stay what they are, whose ``zero_point`` was subtracted."""
+        info = np.iinfo(dtype)
+        return cls(np.ones(1, np.float32), zero_point, int(info.min), int(info.max))
+
     def of(self, total: npt.NDArray, dtype: str, scale: npt.NDArray | None = None) -> npt.NDArray:
         """Return integers ``total`` in 8 bits; with another ``scale``, if that is given."""
         product = total.astype(np.float32) * (self.scale if scale is None else scale)

@@ -3,7 +3,7 @@
 from onnx import TensorProto, helper
 
 from hw.contract.assembly import assemble
-from hw.contract.isa import Insn
+from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.params import SocParams
 from hw.image.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 
@@ -20,6 +20,11 @@ END
 def encode(program: list[Insn]) -> bytes:
     """Instructions as bytes."""
     return b"".join(insn.encode() for insn in program)
+
+
+def decoded(code: bytes) -> list[Insn]:
+    """Bytes as instructions."""
+    return [Insn.decode(code[at : at + INSN_BYTES]) for at in range(0, len(code), INSN_BYTES)]
 
 
 def copy_image(params: SocParams, body: str = COPY_BODY, *, engines: int = 1, name: str = "copy") -> Image:

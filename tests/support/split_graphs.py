@@ -147,12 +147,14 @@ def _joined(draw: random.Random, make: GraphBuilder, x: str) -> str:
 _ON_MATRICES = (attended, _attended_apart, _by_rows, _turned, _with_positions, _gated, _joined)
 
 
-def batched_attention(frames: int, rows: int, width: int, heads: int) -> GraphBuilder:
-    """Attention on each of a batch of matrices, and a feed-forward network behind it."""
+def batched_attention(frames: int, rows: int, width: int, heads: int, layers: int = 1) -> GraphBuilder:
+    """Attention on each of a batch of matrices, and a feed-forward network behind it, ``layers`` times."""
     make = GraphBuilder(9)
     x = projected(make, make.input((frames, rows, width)), width)
-    q, k, v = (projected(make, x, width) for _ in range(3))
-    scores = make.softmax(make.product(q, k, heads, (True, True, False), transposed=True))
-    x = make.eltwise("add", x, make.product(scores, v, heads, (False, True, True), transposed=False))
-    make.output(make.table(projected(make, make.table(projected(make, x, 2 * width)), width)))
+    for _ in range(layers):
+        q, k, v = (projected(make, x, width) for _ in range(3))
+        scores = make.softmax(make.product(q, k, heads, (True, True, False), transposed=True))
+        x = make.eltwise("add", x, make.product(scores, v, heads, (False, True, True), transposed=False))
+        x = make.table(projected(make, make.table(projected(make, x, 2 * width)), width))
+    make.output(x)
     return make

@@ -71,7 +71,7 @@ def _job(
     header = {"ma": layer.ma, "mb": layer.mb, "bias": layer.bias}
     if not layer.raw:
         header |= {"zp_a": a.zero_point, "zp_b": b.zero_point if b else 0}
-    build = VectorJob(context, share.index, layer.requantise, None, **header)
+    build = VectorJob(context, share.index, layer.requantise, header)
     pitch = -(-tiles.channels // lanes) * lanes
     size = tiles.rows * tiles.cols * pitch
     size_b = size if b is not None and not layer.broadcast else pitch

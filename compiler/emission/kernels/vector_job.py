@@ -88,15 +88,15 @@ class BufferedJob:
 
 class VectorJob(BufferedJob):
     """A job whose VEC instructions requantise alike: by ``q`` and the fields of ``header``, which are the block
-    "result". Those with the block "between" requantise as that says."""
+    "result". Those with the block "between" requantise as that says, without bias."""
 
     def __init__(
-        self, context: KernelContext, engine: int, q: Requantisation, between: Requantisation | None = None,
-        **header: int,
+        self, context: KernelContext, engine: int, q: Requantisation, header: Mapping[str, int],
+        between: Requantisation | None = None,
     ) -> None:  # fmt: skip
         super().__init__(context, engine)
-        lanes, bias = self.params.vec_lanes, header.pop("bias", 0)
-        block = uniform_params(self.params, lanes, q, bias, **header)
+        lanes = self.params.vec_lanes
+        block = uniform_params(self.params, lanes, q, **header)
         loads: list[Task] = []
         self._table: dict[str, int] = {}
         if q.table is not None:
@@ -105,7 +105,7 @@ class VectorJob(BufferedJob):
         self.at["result"] = self._at
         if between is not None:
             self.at["between"] = self._at + len(block)
-            block += uniform_params(self.params, lanes, between, **header)
+            block += uniform_params(self.params, lanes, between, **{**header, "bias": 0})
         self.hold(block, loads)
 
     def vec(

@@ -9,8 +9,6 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from compiler.emission.kernels.region_tiles import engine_tiles, most_channels, row_parts
 from compiler.emission.kernels.registry import Kernel, KernelContext, kernel
 from compiler.emission.kernels.vector_job import VectorJob, free_lv1, in_words
@@ -66,8 +64,10 @@ class WindowKernel(Kernel[PixelTiles]):
         rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
         x, y, longest = context.first(layer), context.operand(layer.output), context.longest
         staged = _Loads(layer, y.view.shape, context).staged(tile)
-        between = _between(x) if _shares_columns(layer, y.view.shape) else None
-        build = VectorJob(context, share.index, layer.requantise, between, zp_a=x.zero_point, bias=layer.bias)
+        dtype = "int8" if x.signed else "uint8"
+        between = Requantisation.unchanged(dtype, x.zero_point) if _shares_columns(layer, y.view.shape) else None
+        header = {"zp_a": x.zero_point, "bias": layer.bias}
+        build = VectorJob(context, share.index, layer.requantise, header, between)
         lanes, (sh, sw), (high, wide) = context.params.vec_lanes, layer.strides, layer.span
         pitch, in_cols = -(-channels // lanes) * lanes, (cols - 1) * sw + wide
         in_size = ((rows - 1) * sh + high) * in_cols * pitch
@@ -105,12 +105,6 @@ class WindowKernel(Kernel[PixelTiles]):
 def _shares_columns(layer: WindowLayer, shape: tuple[int, int, int, int]) -> bool:
     """Return whether tiles of a result of ``shape`` may make maxima of columns first."""
     return layer.steps(shape[2]) < math.prod(layer.kernel)
-
-
-def _between(x: TensorOperand) -> Requantisation:
-    """Return by what maxima of columns stay as they are."""
-    low, high = (-128, 127) if x.signed else (0, 255)
-    return Requantisation(np.ones(1, np.float32), x.zero_point, low, high)
 
 
 @dataclass(frozen=True)

@@ -320,8 +320,7 @@ def _copying(
     op: ir.Operation, x: ir.Tensor, y: ir.Tensor, weights: npt.NDArray, tiles: list[ChannelTile], groups: int
 ) -> ConvLayer:
     """Return a convolution that copies: each channel of the result has one weight, which is 1."""
-    zero, (low, high) = x.zero_point, (-128, 127) if x.dtype == "int8" else (0, 255)
-    keep = ir.Requantisation(np.ones(1, np.float32), zero, low, high)
+    keep = ir.Requantisation.unchanged(x.dtype, x.zero_point)
     channels, taps = len(weights), weights.shape[2]
     area = OutputArea(0, y.nhwc[1], 0, y.nhwc[2], np.zeros(channels, np.int32), np.ones(channels, np.float32))
     return ConvLayer(

@@ -53,8 +53,7 @@ def _max_pool(
     n, h, _, c = x.nhwc
     middle = ir.Tensor(f"{op.output}/columns", (n, h, y.nhwc[2], c), x.dtype, x.scale, x.zero_point)
     graph.tensors[middle.name] = middle
-    low, high = (-128, 127) if x.dtype == "int8" else (0, 255)
-    keep = ir.Requantisation(np.ones(1, np.float32), x.zero_point, low, high)
+    keep = ir.Requantisation.unchanged(x.dtype, x.zero_point)
     return [
         WindowLayer(op, inputs, middle.name, kind, VecOp.MAX, (1, kw), (1, sw), (0, left), keep, dilations=(1, dw)),
         WindowLayer(

@@ -60,22 +60,30 @@ def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[
 
 
 def _finer(graph: ir.Graph, kept: list[ImageCut], params: SocParams, options: Options) -> list[ImageCut]:
-    """Return ``kept`` with frames in more parts, one cut after the other, where these spill no more: parts of different
+    """Return ``kept`` with frames in more parts, in all cuts together, where these spill no more: parts of different
     frames run side by side, which the price of layers one after the other does not know. It tells among products of
     computed matrices and softmax; images, whose convolutions keep the arrays busy, stay as they are."""
-    for number, one in enumerate(kept):
-        run = [op for op in graph.ops if op.name in one.operators]
-        frames = frames_of(graph, run)
-        if one.dimension is not FRAMES or one.pieces == frames or all(can_be_cut(graph, op) for op in run):
-            continue
-        least, spilled = _joined(graph, kept, params, options)
-        for pieces in (count for count in parts_of(frames, single=False) if count > one.pieces):
-            tried = [*kept[:number], replace(one, pieces=pieces), *kept[number + 1 :]]
-            cycles, moved = _joined(graph, tried, params, options)
-            if cycles >= least or moved > spilled:
-                break
-            kept, least = tried, cycles
+    finer = {number: counts for number, one in enumerate(kept) if (counts := _more_parts(graph, one))}
+    if not finer:
+        return kept
+    least, spilled = _joined(graph, kept, params, options)
+    for step in range(max(map(len, finer.values()))):
+        tried = list(kept)
+        for number, counts in finer.items():
+            tried[number] = replace(kept[number], pieces=counts[min(step, len(counts) - 1)])
+        cycles, moved = _joined(graph, tried, params, options)
+        if cycles >= least or moved > spilled:
+            break
+        kept, least = tried, cycles
     return kept
+
+
+def _more_parts(graph: ir.Graph, one: ImageCut) -> list[int]:
+    """Return into how many more parts a cut by frames may go, fewest first; none of images."""
+    run = [op for op in graph.ops if op.name in one.operators]
+    if one.dimension is not FRAMES or all(can_be_cut(graph, op) for op in run):
+        return []
+    return [count for count in parts_of(frames_of(graph, run), single=False) if count > one.pieces]
 
 
 def _joined(graph: ir.Graph, cuts: Sequence[ImageCut], params: SocParams, options: Options) -> tuple[float, int]:

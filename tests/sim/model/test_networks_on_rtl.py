@@ -9,8 +9,9 @@ from benchmarks.workloads import workload
 from caesura.samples import random_samples
 from compiler.compile import compile_model
 from compiler.plan.options import Options
-from hw.contract.isa import INSN_BYTES, Insn, Lv0Space, Op
+from hw.contract.isa import Lv0Space, Op
 from hw.contract.params import preset
+from tests.support.images import decoded
 
 TINY = preset("tiny")
 
@@ -33,7 +34,7 @@ def test_random_layers(count):
 def test_int4_weights():
     """Packed up to LV1: a layer of a decoder whose loads, LD0 and MAC take nearly the same time."""
     image = compile_model(workload("linear_stories15m_1_int4"), TINY, options=ALONE)
-    insns = [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
+    insns = decoded(image.code)
     assert sum(insn.op is Op.LD0 and insn["space"] == Lv0Space.INT4 for insn in insns) > 100
     result = compare("int4", image, random_samples(image, 1, 1)[0])
     assert result.equal and abs(result.percent) <= 0.5, f"{result.rtl} cycles, not {result.model}"

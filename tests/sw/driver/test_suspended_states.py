@@ -8,12 +8,13 @@ import pytest
 
 from compiler import Options, compile_with_report, import_model, reference
 from hw.contract.bus import HostCosts
-from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.isa import Op, Segment
 from hw.contract.params import preset
 from hw.contract.spaces import Space
 from hw.image import Image
 from sw.driver import Device
 from sw.runtime import Conversation
+from tests.support.images import decoded
 from tests.support.preempt_images import smashing_image
 from tests.support.small_step import SIZE, small_step
 
@@ -85,7 +86,7 @@ def test_wherever_it_is_suspended(soc, phase):
 
 def test_the_copy_on_chip_is_dumped_only_while_a_row_is_added():
     """From the store to LV2 until that to DRAM they differ."""
-    code = [Insn.decode(image().code[at : at + INSN_BYTES]) for at in range(0, len(image().code), INSN_BYTES)]
+    code = decoded(image().code)
     sizes = {int(np.prod(image().tensor(port.tensor).shape)) for port in image().meta.outputs if port.name != "y"}
     points = {point.pc: point for point in image().meta.cancel_points}
     seen = {True: 0, False: 0}

@@ -8,6 +8,7 @@ import pytest
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder, check
+from tests.support.images import decoded
 
 TINY, BASE = preset("tiny"), preset("base")
 
@@ -105,7 +106,7 @@ def test_pixels_between_strides_stay_in_dram():
     build = GraphBuilder(5)
     build.output(build.conv(build.input((1, 14, 14, 1024)), 128, (1, 1), (2, 2)))
     image = check(build.graph, BASE)
-    insns = [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
+    insns = decoded(image.code)
     loads = [i.fields for i in insns if i.op is Op.LD2 and i.fields.get("src_seg", 0) == Segment.INPUTS]
     assert sum(f["len"] * f.get("n0", 1) * f.get("n1", 1) * f.get("n2", 1) for f in loads) == 7 * 7 * 1024
 

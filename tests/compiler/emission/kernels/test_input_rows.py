@@ -7,7 +7,7 @@ from compiler import reference
 from compiler.emission.program.copies import PIECE, pieces
 from compiler.pipeline import build
 from compiler.plan.options import Options
-from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.isa import Insn, Op, Segment
 from hw.contract.params import preset
 from hw.contract.timing import UNIT_IN_FLIGHT
 from hw.image.image import Image
@@ -15,6 +15,7 @@ from tests.support.check.preemption import check_points
 from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs
 from tests.support.image_runner import run_image
+from tests.support.images import decoded
 
 TINY = preset("tiny")
 SIDE = 96  # 27 KiB of input; a quarter of LV2, 32 KiB, may be used
@@ -31,7 +32,7 @@ def compiled():
 
 def input_loads(image: Image) -> list[Insn]:
     """Loads of the input, in order; those that read nothing are loads, too."""
-    program = [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
+    program = decoded(image.code)
     return [insn for insn in program if insn.op is Op.LD2 and insn["src_seg"] == Segment.INPUTS]
 
 

@@ -4,9 +4,10 @@ import pytest
 
 from compiler.pipeline import build as compile_graph
 from compiler.plan.options import Options
-from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.isa import Op, Segment
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder, check
+from tests.support.images import decoded
 
 TINY, BASE = preset("tiny"), preset("base")
 both = pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
@@ -47,6 +48,6 @@ def test_an_input_comes_from_dram_in_runs_in_whatever_order_it_is_wanted(perm, p
     build.output(build.table(build.permute(build.input((1, 3, 40, 24)), perm)))
     check(build.graph, params)
     image = compile_graph(build.graph, params, Options())[0]
-    code = [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
+    code = decoded(image.code)
     own = [insn.fields["len"] for insn in code if insn.op is Op.LD2 and insn.fields["src_seg"] == Segment.INPUTS]
     assert own and min(own) >= 24

@@ -7,10 +7,11 @@ import pytest
 from compiler import ir
 from compiler.pipeline import build
 from compiler.plan.options import Options
-from hw.contract.isa import INSN_BYTES, Insn, Lv0Space, Lv0View, MacMode, Op
+from hw.contract.isa import Insn, Lv0Space, Lv0View, MacMode, Op
 from hw.contract.params import PRESETS, preset
 from hw.image.image import Image
 from tests.support.graphs import GraphBuilder, check
+from tests.support.images import decoded
 
 TINY, BASE = preset("tiny"), preset("base")
 SAME = (1, 1, 1, 1)
@@ -111,7 +112,7 @@ def test_groups_as_deep_as_an_array_take_a_block_for_each_element_of_the_kernel(
 
 
 def _insns(image: Image) -> list[Insn]:
-    return [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
+    return decoded(image.code)
 
 
 def _product(fields: dict[str, int], *names: str) -> int:

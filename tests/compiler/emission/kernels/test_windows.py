@@ -13,9 +13,10 @@ from compiler.plan.options import Options
 from compiler.plan.order.dimensions import HEIGHT, WIDTH
 from compiler.plan.plan import ImageCut
 from compiler.plan.split.parts import cut
-from hw.contract.isa import INSN_BYTES, Insn, Op, Segment, VecOp
+from hw.contract.isa import Op, Segment, VecOp
 from hw.contract.params import KIB, preset
 from tests.support.graphs import GraphBuilder, check, random_inputs
+from tests.support.images import decoded
 
 TINY, BASE = preset("tiny"), preset("base")
 both = pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
@@ -130,19 +131,16 @@ def test_one_load_brings_the_channels_of_several_tiles(lv2, channels, depth):
     32."""
     build = GraphBuilder(3)
     build.output(build.pool("avg", build.input((1, 32, 32, depth), "uint8"), (32, 32), (32, 32)))
-    code = check(build.graph, BASE.replace(lv2_bytes=lv2)).code
-    program = [Insn.decode(code[at : at + INSN_BYTES]) for at in range(0, len(code), INSN_BYTES)]
+    program = decoded(check(build.graph, BASE.replace(lv2_bytes=lv2)).code)
     runs = [insn["len"] for insn in program if insn.op is Op.LD2 and insn["src_seg"] == Segment.INPUTS]
     assert runs == [min(channels, depth - first) for first in range(0, depth, channels)]
 
 
 def vector_steps(image) -> list[tuple[int, int, int]]:
     """By VEC instruction over windows, rows and columns of its window, and the vectors that it reads."""
-    code = image.code
-    program = [Insn.decode(code[at : at + INSN_BYTES]) for at in range(0, len(code), INSN_BYTES)]
     return [
         (insn["k1"], insn["k0"], math.prod(insn[name] for name in ("n2", "n1", "n0", "k1", "k0")))
-        for insn in program
+        for insn in decoded(image.code)
         if insn.op is Op.VEC and insn["op"] == VecOp.MAX
     ]
 

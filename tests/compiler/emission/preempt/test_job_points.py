@@ -9,12 +9,13 @@ from compiler.emission.preempt.ring_contents import JobRings
 from compiler.emission.program.task import Task
 from compiler.pipeline import build
 from compiler.plan.options import Options
-from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.isa import Insn, Op, Segment
 from hw.contract.params import SocParams, preset
 from hw.image.image import Image
 from sim.cost import UNIT_START, insn_cycles
 from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.images import decoded
 
 TINY, BASE = preset("tiny"), preset("base")
 DENSE = Options(cancel_interval=250, cancel_spill_bound=400)
@@ -102,7 +103,7 @@ def test_streamed_weights_survive():
 
 
 def _code(image: Image) -> list[Insn]:
-    return [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
+    return decoded(image.code)
 
 
 def test_the_table_lists_every_cancel_in_order_and_reloads_only_earlier_loads():

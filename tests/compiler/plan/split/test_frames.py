@@ -15,6 +15,7 @@ from compiler.plan.options import Options
 from compiler.plan.order.dimensions import FRAMES, HEIGHT
 from compiler.plan.plan import ImageCut
 from compiler.plan.plan_error import PlanError
+from compiler.plan.split import choose
 from compiler.plan.split.choose import cuts_that_pay
 from compiler.plan.split.frames import frames_apart
 from compiler.plan.split.parts import can_be_cut, cut, frames_of
@@ -83,6 +84,35 @@ def test_frames_run_side_by_side():
     assert not cuts_that_pay(graph, BASE, replace(options, lv2_limit=BASE.lv2_bytes))
     (layers,) = cuts_that_pay(graph, BASE, replace(options, regions=False))
     assert layers.pieces == 2
+
+
+def test_more_parts_are_priced_for_all_cuts_together(monkeypatch):
+    """So a model with twice as many layers of attention is priced as often, each time once."""
+    asked, price = [], choose.joined_cycles
+    monkeypatch.setattr(choose, "joined_cycles", lambda *given: asked.append(1) or price(*given))
+    for layers in (1, 2):
+        asked.clear()
+        graph = batched_attention(8, 128, 64, 4, layers).graph
+        assert [one.pieces for one in cuts_that_pay(graph, BASE, replace(SMALL, lv2_limit=512 * KIB))] == [4] * layers
+        assert len(asked) == 4  # in 2, 3, 4 and 8 parts
+
+
+def test_parts_that_spill_more_are_not_taken(monkeypatch):
+    """However few cycles they take by price."""
+    graph, options = batched_attention(8, 128, 64, 4).graph, replace(SMALL, lv2_limit=512 * KIB)
+    placed, layers = choose.placed_cycles, len(graph.ops)
+    monkeypatch.setattr(choose, "joined_cycles", lambda graph, *_: 1e6 / len(graph.ops))
+    (one,) = cuts_that_pay(graph, BASE, options)
+    assert one.pieces == 8
+    monkeypatch.setattr(choose, "placed_cycles", lambda graph, *given: spilling(placed(graph, *given), graph, layers))
+    (one,) = cuts_that_pay(graph, BASE, options)
+    assert one.pieces == 2
+
+
+def spilling(found: tuple[float, int, int], graph: ir.Graph, layers: int) -> tuple[float, int, int]:
+    """As if all that is cut spilled, a byte for each operator more."""
+    cycles, moved, room = found
+    return cycles, moved + max(0, len(graph.ops) - layers), room
 
 
 def test_slices_and_results_of_attention_are_in_place():
