@@ -51,7 +51,7 @@ class NegationKernel(Kernel[Uncut]):
     def job(self, layer: NegationLayer, tiles: Uncut, context: KernelContext, engine: int) -> JobProgram | None:
         """All of it."""
         x, y, lanes = context.operand(layer.inputs[0]), context.operand(layer.output), context.params.vec_lanes
-        build = VectorJob(context, engine, layer.requantise, ma=-1, zp_a=x.zero_point)
+        build = VectorJob(context, engine, layer.requantise, {"ma": -1, "zp_a": x.zero_point})
         _, height, width, channels = y.view.shape
         line = -(-channels // lanes) * lanes
         row = width * line
