@@ -16,7 +16,8 @@ from sim.rtl.top import SimTop
 
 __all__ = ["FLAGS", "GENERATOR_SOURCES", "NetlistError", "generate"]
 
-FLAGS = ("-std=c11", "-O2", "-fPIC", "-fomit-frame-pointer", "-fno-stack-protector", "-w")
+#: Small code is fast code: what a cycle executes is larger than a cache of instructions.
+FLAGS = ("-std=c11", "-Os", "-fPIC", "-fomit-frame-pointer", "-fno-stack-protector", "-w")
 GENERATOR_SOURCES = tuple(
     sorted(path for path in Path(__file__).parent.iterdir() if path.suffix in (".py", ".c", ".h"))
 )

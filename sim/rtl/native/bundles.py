@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sim.rtl.native.bits import CONSTANT, Word
 from sim.rtl.native.nodes import SOURCES, Design, MemoryReadPort, MemoryWritePort, Node, Register
 
-SINK_COST = 40  #: sinks of a module are joined up to this many operations
+SINK_COST = 120  #: sinks of a module are joined up to this many operations
 CHEAP = ("not", "and", "or", "xor", "mux", "eq", "ne", "ult", "ule", "any", "all")  #: repeated rather than handed over
 
 Sink = Register | MemoryReadPort | MemoryWritePort | str  #: str: an output

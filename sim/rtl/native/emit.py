@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sim.rtl.native.bits import Word, sliced, width_of
+from sim.rtl.native.bits import Word, constant_of, sliced, width_of
 from sim.rtl.native.bundles import depends_on, nodes_of
 from sim.rtl.native.expr import computed, literal
 from sim.rtl.native.layout import Layout, row_of
@@ -108,19 +108,22 @@ class BundleWriter:
 
     # -- registers -------------------------------------------------------------------------------------------
     def _choice(self, choice: Choice) -> None:
+        """Work out the next values of registers in the arm that holds, and let them take these in a single place."""
         if not choice.arms:  # registers that never change
             return
+        nodes = [register.node for register in choice.registers]
+        self._lines += [f"{computed(self._design.nodes[node].width)} v{node};" for node in nodes]
+        self._lines.append("do {")
         for i, arm in enumerate(choice.arms):
-            self._lines.append(self._operations.head(i, choice.conditions))
+            self._lines.append(self._operations.head(i, choice.conditions, rare=i == 0 and _resets(choice)))
             if arm is not self._nesting.root:
                 self._operations.scope(arm)
             for register in choice.registers:
-                value = self._expressions.word(values(register)[i])
-                kind = computed(self._design.nodes[register.node].width)
-                self._lines.append(f"const {kind} v{register.node} = {value};")
+                self._lines.append(f"v{register.node} = {self._expressions.word(values(register)[i])};")
             self._again(*(values(register)[i] for register in choice.registers))
-            self._update([register.node for register in choice.registers])
-        self._lines.append("}")
+        self._lines.append("}" if len(choice.arms) > len(choice.conditions) else "} else break;")
+        self._update(nodes)
+        self._lines.append("} while (0);")
 
     def _update(self, nodes: list[int]) -> None:
         """Let registers ``r`` take the values ``v``."""
@@ -209,6 +212,12 @@ class BundleWriter:
             mask = literal((1 << (stop - low)) - (1 << (start - low)), WORD)
             terms.append(f"((0 - (u64){self._expressions.word(enable)}) & {mask})")
         return f"({' | '.join(terms)})"
+
+
+def _resets(choice: Choice) -> bool:
+    """Return whether the first arm only sets registers to constants, as a reset does: its code is moved out of the
+    way."""
+    return all(constant_of(values(register)[0]) is not None for register in choice.registers)
 
 
 def _read_too_late(nesting: Nesting, design: Design) -> set[int]:

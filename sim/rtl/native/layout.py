@@ -47,7 +47,9 @@ class Layout:
 
     def struct(self) -> str:
         """Return the definition of ``State``."""
-        lines = [f"u64 now[{self.words}], next[{self.words}];", "u32 commits[BUNDLES], commit_count;"]
+        # Flags are volatile, or a C compiler sets single bits by writing bytes, and words that are read soon after such
+        # a write have to wait for it.
+        lines = [f"volatile u64 now[{self.words}], next[{self.words}];", "u32 commits[BUNDLES], commit_count;"]
         lines += [f"{storage(self._design.nodes[node].width)} i{node};" for node in self._design.inputs.values()]
         lines += [f"{storage(_width(self._design, name))} o_{name};" for name in self._design.outputs]
         for place, bundle in enumerate(self._schedule.bundles):

@@ -94,12 +94,12 @@ class Operations:
         else:
             self.lines.append(f"const {kind} t{number} = {self.expressions.operation(node)};")
 
-    def head(self, i: int, conditions: tuple[Word, ...]) -> str:
+    def head(self, i: int, conditions: tuple[Word, ...], *, rare: bool = False) -> str:
         """Return how arm ``i`` of a choice begins; behind the last condition comes the default."""
         before = "} else " if i else ""
         if i == len(conditions):
             return f"{before}{{"
-        return f"{before}if ({self.expressions.word(conditions[i])}) {{"
+        return f"{before}if ({'RARELY' if rare else ''}({self.expressions.word(conditions[i])})) {{"
 
     def _array(self, name: str, word: Word) -> None:
         """Return an array of the words of ``word`` and a zero behind them."""

@@ -9,6 +9,9 @@ typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
 
+// A condition that hardly ever holds.
+#define RARELY(condition) __builtin_expect(condition, 0)
+
 // 64 bits from bit `low` of an array that has a word to spare behind its last.
 static inline u64 bits_of(const u64 *words, u32 low) {
   const u32 k = low / 64, r = low % 64;
