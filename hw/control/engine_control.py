@@ -146,14 +146,15 @@ class EngineControl(wiring.Component):
 
     def _connect_units(self, m: Module, executor, loader, ld2, queues, semaphores, faults) -> None:
         """Connect dispatch to the units through their queues, with LD2 shared between body and loader."""
-        abort = Signal()
-        m.d.sync += abort.eq(executor.abort | self.halt)  # units stop a cycle later: the level goes everywhere
+        halt, abort = Signal(), Signal()
+        m.d.comb += halt.eq(executor.abort | self.halt)
+        m.d.sync += abort.eq(halt)  # units stop a cycle later: the level goes everywhere
         for unit, queue in zip(Unit, queues, strict=True):
             m.d.comb += [
                 queue.push.valid.eq(executor.dispatch.push[unit]),
                 queue.push.payload.eq(executor.dispatch.command),
                 executor.dispatch.ready[unit].eq(queue.push.ready),
-                queue.halt.eq(abort),
+                queue.halt.eq(halt),
                 semaphores.wait[unit].eq(queue.wait),
                 semaphores.request[unit].eq(queue.request),
                 queue.grant.eq(semaphores.grant[unit]),

@@ -117,7 +117,7 @@ class UnitQueue(wiring.Component):
     signal_pc : Out(PC)
         PC of the command that signals in this cycle.
     halt : In(1)
-        Offer nothing to the unit any more (until reset).
+        From the next cycle on offer nothing to the unit and ask for no semaphores.
     idle : Out(1)
         Nothing queued and nothing in flight.
     empty : Out(1)
@@ -156,6 +156,10 @@ class UnitQueue(wiring.Component):
         self._in_flight = Signal(range(UNIT_IN_FLIGHT + 1))  #: commands accepted and not yet signalled
         self._owed = Signal(range(UNIT_IN_FLIGHT + 1))  #: of those, commands that are done
         self._granted = Signal()  #: the head has its semaphores
+        # What keeps the head back is known ahead, in registers of each queue: a level that stops all of an engine comes
+        # from afar, and what follows the head, its own registers above all, is at the end of long paths.
+        self._asks = Signal(init=1)  #: the head may ask for semaphores: not granted, not halted
+        self._open = Signal(init=1)  #: the unit may be offered the head: room to remember it, not halted
 
     def _entry(self) -> data.StructLayout:
         """Return what is kept of a command; ``needs``, at the end, says that it waits for semaphores at all."""
@@ -192,16 +196,14 @@ class UnitQueue(wiring.Component):
             queue.o.ready.eq(take),
             insn.eq(Cat(Const(int(self.op), 8), head.insn)),
             self.wait.eq(self._field(insn, "wait")),
-            self.request.eq(queue.o.valid & head.needs & ~granted & ~self.halt),
+            self.request.eq(queue.o.valid & head.needs & self._asks),
         ]
-        with m.If(take):
-            m.d.sync += granted.eq(0)
-        with m.Elif(self.grant):
-            m.d.sync += granted.eq(1)
+        has = (granted | self.grant) & ~take
+        m.d.sync += [granted.eq(has), self._asks.eq(~has & ~self.halt)]
 
         # To the unit, as long as there is room to remember the command until it is done.
         m.d.comb += [
-            self.cmd.valid.eq(queue.o.valid & (granted | ~head.needs) & (in_flight != UNIT_IN_FLIGHT) & ~self.halt),
+            self.cmd.valid.eq(queue.o.valid & (granted | ~head.needs) & self._open),
             self.cmd.payload.insn.eq(insn),
             take.eq(self.cmd.valid & self.cmd.ready),
         ]
@@ -221,7 +223,12 @@ class UnitQueue(wiring.Component):
         ]
         with m.If(finish):
             m.d.comb += self.signal.eq(last.signal)
-        m.d.sync += [owed.eq(owed + self.done - finish), in_flight.eq(in_flight + take - finish)]
+        flight = in_flight + take - finish
+        m.d.sync += [
+            owed.eq(owed + self.done - finish),
+            in_flight.eq(flight),
+            self._open.eq((flight != UNIT_IN_FLIGHT) & ~self.halt),
+        ]
 
         m.d.comb += [
             self.empty.eq(queue.empty),

@@ -110,15 +110,19 @@ def test_every_command_waits_once_and_signals_once_for_ever(tmp_path):
         Assert(remembered == (memory.o.valid & (done | (dut._owed != 0)))),
     ]
     # One grant per command that needs one, and none offered without it.
-    waited = Signal()
+    waited, halted = Signal(), Signal()
+    m.d.sync += halted.eq(halt)
     with m.If(accepted):
         m.d.sync += waited.eq(0)
     with m.Elif(grant):
         m.d.sync += waited.eq(1)
     m.d.comb += [
         Assert(waited == dut._granted),
+        # What is known ahead is what it stands for.
+        Assert(dut._asks == ~(waited | halted)),
+        Assert(dut._open == ((dut._in_flight != UNIT_IN_FLIGHT) & ~halted)),
         Assert(~(grant & waited)),
         Assert(~dut.cmd.valid | waited | ~field_bits(sent.insn, Op.MAC, "wait")[: PARAMS.semaphores].any()),
-        Assert(~(dut.cmd.valid & halt)),
+        Assert(~(halted & (dut.cmd.valid | dut.request))),
     ]
     prove(m, [push, needs, signals, grant, ready, done, halt], tmp_path, depth=4, induction=True)
