@@ -13,7 +13,7 @@ from hw.image.image import Image
 
 @pytest.fixture(scope="module")
 def network():
-    return str(workload("nasnet_small"))
+    return str(workload("squeezenet_small"))
 
 
 def said(*arguments: str) -> str:

@@ -61,6 +61,7 @@ def test_compiled(seed):
         check(split, TWO, engines=engines)
 
 
+@pytest.mark.slow
 def test_attention_of_a_batch_stays_on_chip():
     """By default, where scores of all frames spill: fewer bytes pass, in fewer cycles, with the same results."""
     graph = batched_attention(4, 128, 64, 8).graph
