@@ -13,7 +13,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 DEPS      := pyproject.toml constraints.txt
 
 # Tests run side by side: threads of NumPy's in each would spend their time waiting for each other.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # Rooms are folders of tests/ that mirror folders of the product: `make test ROOM=sw/driver` runs the tests of one alone.
 ROOMS := $(sort $(shell find tests -mindepth 2 -name 'test_*.py' | \
