@@ -1,4 +1,5 @@
-"""Puts Verilog as Yosys writes it in a form for people: ports where the module begins, fields as comments."""
+"""Puts Verilog as Yosys writes it in a form for people: ports where the module begins, fields as comments, registers
+together."""
 
 import re
 import textwrap
@@ -11,6 +12,9 @@ _INLINE = re.compile(r"\(\* full_case = 32'd1 \*\) ")
 _OPERATOR = re.compile(r'\(\* src = "([^"]*)" \*\) ')  #: in the middle of an expression
 _PORT = re.compile(r"^  (input|output|inout) (?:(signed) )?(\[\d+:0\] )?(\w+);$")
 _NET = re.compile(r"^  (wire|reg) (?:signed )?(?:\[\d+:0\] )?(\w+)( = .*)?;$")
+#: Registers that Yosys writes one after the other, each in a block of its own.
+_REGISTER = r'^(?:  \(\* src = "([^"]*)" \*\)\n)?  always @\(posedge clk\)\n(    \w+ <= .*)\n'
+_REGISTERS = re.compile(rf"(?:{_REGISTER}){{2,}}", re.MULTILINE)
 _MEMORY = re.compile(r"^  reg \[\d+:0\] (\S+) +\[(\d+):0\];$")
 
 
@@ -54,7 +58,14 @@ def _module(name: str, lines: list[str]) -> str:
         said = []
     order = sorted(ports, key=lambda called: (called not in ("clk", "rst"), called))
     declared = ",\n".join("\n".join(ports[called]) for called in order)
-    return "\n".join([f"module {name} (", declared, ");", *body, "endmodule", ""])
+    return _REGISTERS.sub(_together, "\n".join([f"module {name} (", declared, ");", *body, "endmodule", ""]))
+
+
+def _together(blocks: re.Match[str]) -> str:
+    """Return one block for all registers of ``blocks``, with their sources behind them."""
+    found = re.findall(_REGISTER, blocks[0], re.MULTILINE)
+    told = [f"{line}  // {source}" if source else line for source, line in found]
+    return "\n".join(["  always @(posedge clk) begin", *told, "  end", ""])
 
 
 def _said(name: str, value: str) -> list[str]:
