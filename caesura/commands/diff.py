@@ -9,7 +9,7 @@ from rich.console import Group
 
 from caesura.commands.options import Csv, Json, Page, check_form
 from caesura.result_diff import ChangedValue, ResultDiff, read_result, result_diff
-from caesura.views import Column, ColumnTable, json_text, line, say, tell, write, write_diff_page
+from caesura.views import Column, ColumnTable, json_text, line, say, tell, write
 
 
 def _number(value: float | None) -> str:
@@ -64,6 +64,8 @@ def show_diff(found: ResultDiff, *, every: bool, page: Path | None, as_json: boo
     layers = _table("", sorted(changed, key=_weight), _LAYER_COLUMNS)
     notes = _notes(found, len(changed))
     if page:
+        from caesura.views import write_diff_page  # loads the plotting library
+
         bars = [(one.name, one.difference) for one in sorted(changed, key=_weight) if one.difference]
         write_diff_page(page, found.titles, _totals(found), layers, bars, notes)
     if as_json:

@@ -10,7 +10,7 @@ from rich.console import Group
 from caesura import api
 from caesura.commands.options import Json, ParamsFile, Preset, Set
 from caesura.machines import machine
-from caesura.views import ColumnTable, complain, json_text, say, tell, write, write_fpga_page
+from caesura.views import ColumnTable, complain, json_text, say, tell, write
 from hw.contract.params import SocParams
 
 #: Where nothing is asked for: a machine goes to a board that could hold it, a block to the smallest part.
@@ -128,6 +128,8 @@ def fpga(
         flow.write_files(output, about, bits)
     shown = (tables.clock_table(result), tables.use_table(result), tables.path_table(result["paths"]))
     if page is not None:
+        from caesura.views import write_fpga_page  # loads the plotting library
+
         write_fpga_page(page, title, shown, areas, result["floor"])
     if as_json:
         write(json_text({"manifest": about, **result}))
@@ -144,6 +146,8 @@ def fpga(
 
 def _show_area(about: Mapping[str, Any], title: str, areas: ColumnTable, page: Path | None, *, as_json: bool) -> None:
     if page is not None:
+        from caesura.views import write_fpga_page  # loads the plotting library
+
         write_fpga_page(page, title, (), areas, None)
     if as_json:
         write(json_text({"manifest": about, "area": areas.fields()}))

@@ -10,7 +10,7 @@ from caesura import api
 from caesura.commands.options import Json, Page
 from caesura.compilation import Compilation, compile_file, lv2_limit, takes_compilation
 from caesura.model_cycles import ModelTraffic, model_traffic
-from caesura.views import Column, ColumnTable, Progress, json_text, say, tell, write, write_memory_page
+from caesura.views import Column, ColumnTable, Progress, json_text, say, tell, write
 from compiler import CompileError, MemoryStudy, import_model, memory_study
 from hw.contract.params import SocParams
 
@@ -71,6 +71,8 @@ def memory(
     orders = ColumnTable(f"LV2 for {graph.name} on {params.name}", _ORDERS, [asdict(one) for one in study.orders])
     notes = [_proof(study), _alive(study)]
     if page:
+        from caesura.views import write_memory_page  # loads the plotting library
+
         known = [(size, traffic.moved, traffic.cycles) for size, traffic in points if traffic]
         write_memory_page(page, orders, notes, drawn.without("bar") if drawn else None, known)
     if as_json:

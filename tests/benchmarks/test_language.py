@@ -59,6 +59,7 @@ def test_seconds_of_a_token_are_those_of_the_simulator(lab, monkeypatch):
     assert not decoding.token_seconds(lab, name).correct
 
 
+@pytest.mark.slow
 def test_words_are_exact_when_each_is_interrupted(monkeypatch):
     """A score that the reference does not have is a token less."""
     right = IntegerStepper.step

@@ -70,6 +70,7 @@ def test_no_order_moves_more_than_the_models_own(objective):
     check(found)
 
 
+@pytest.mark.slow
 def test_without_regions_the_order_is_chosen_too():
     name, narrow = "cell_wired_3", Options(lv2_limit=64 * KIB, engines=1, regions=False)
     own, found = compiled(narrow, name), compiled(replace(narrow, objective="dram"), name)

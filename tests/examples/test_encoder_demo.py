@@ -46,6 +46,7 @@ def test_demo(run_demo, monkeypatch):
     assert out.count("NO") == 1 and "in 2 of 3; kernel from the cache folder 1, kernel was there 2" in out
 
 
+@pytest.mark.slow
 def test_any_length_in_the_range():
     """A longer sequence than any image has, and an error for one that is outside."""
     rng = np.random.default_rng(9)
@@ -59,6 +60,7 @@ def test_any_length_in_the_range():
             model(np.zeros((1, 65, 25), np.float32))
 
 
+@pytest.mark.slow
 def test_every_layer_is_within_its_contract(tmp_path):
     """As ``caesura run --check`` judges them."""
     length = LENGTHS[0]

@@ -35,6 +35,7 @@ def test_images_of_the_compiler_are_legal(campaign):
         )
 
 
+@pytest.mark.slow
 def test_most_kinds_of_numbers_are_both_refused_and_accepted(campaign):
     rng, verdicts = random.Random(7), {}
     for _ in range(400):

@@ -99,7 +99,7 @@ def test_names():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith("vit") else ()) for name in SMALL]
+    "name", [pytest.param(name, marks=() if "masked" in name else pytest.mark.slow) for name in SMALL]
 )
 def test_every_layer_is_within_its_contract(name):
     path = workload(name)

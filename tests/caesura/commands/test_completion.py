@@ -46,6 +46,7 @@ def test_what_a_shell_is_told(line, found):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.slow
 def test_bash_takes_the_script(tmp_path):
     """The script that ``--show-completion`` prints, in a shell."""
     command = tmp_path / "caesura"

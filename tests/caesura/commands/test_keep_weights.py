@@ -9,7 +9,7 @@ import pytest
 from benchmarks.workloads import workload
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("keep", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_later_samples_take_less(keep):
     model = str(workload("bert_tiny_1x8"))
     command = [sys.executable, "-m", "caesura", "run", model, "--preset", "base", "--backend", "model", "--json"]

@@ -86,6 +86,7 @@ def test_a_path_that_becomes_slow_is_told_and_where_it_lies(cache, monkeypatch):
     assert not list(cache.glob("work-*"))
 
 
+@pytest.mark.slow
 def test_what_was_kept_and_is_damaged_is_made_again(cache):
     first, bits = run(Power(1, registers=True))
     for path in cache.iterdir():
@@ -201,6 +202,7 @@ def test_area_needs_no_router(monkeypatch, capsys):
         Flow(PART, 100.0, Stages(quiet=True)).with_room(b"")
 
 
+@pytest.mark.slow
 def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
     monkeypatch.setattr("caesura.fpga.netlist.elaborated", lambda *_: in_harness("power", Power(1, registers=True)))
     used = {}
@@ -214,7 +216,7 @@ def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
     assert [*used.values()] == [(*machine, 3, None), ("heap", "router1", 0, None), (*machine, 0, 7_000)]
 
 
-@pytest.mark.parametrize(("oscillator", "warned"), [(1.0, False), (900.0, True)])
+@pytest.mark.parametrize(("oscillator", "warned"), [pytest.param(1.0, False, marks=pytest.mark.slow), (900.0, True)])
 def test_a_board_that_is_too_fast_for_the_machine_is_told(monkeypatch, capsys, oscillator, warned):
     monkeypatch.setattr("caesura.fpga.netlist.on_pins", lambda *_: in_harness("power", Power(2, registers=False)))
     board = replace(PART, oscillator=oscillator)
@@ -225,6 +227,7 @@ def test_a_board_that_is_too_fast_for_the_machine_is_told(monkeypatch, capsys, o
     assert ("and b gives it 900: its results can be wrong" in capsys.readouterr().err) == warned
 
 
+@pytest.mark.slow
 def test_the_placer_is_chosen_and_named(monkeypatch, capsys):
     """The log of nextpnr says which it ran."""
     monkeypatch.setattr(hw, "BLOCKS", {"power": lambda params: Power(1, registers=True)})

@@ -41,6 +41,7 @@ def test_a_memory_whose_collisions_nobody_sees_needs_no_logic_for_them():
     assert "COLLISION_X_MASK 1'0" in dma and without_collisions(dma) == dma  # its memories do not say so
 
 
+@pytest.mark.slow
 def test_less_haste_takes_fewer_look_up_tables(tmp_path):
     requantiser = elaborated(preset("tiny"), "requantiser")
     fast, small = (_look_up_tables(synthesise(requantiser, tmp_path, logic)) for logic in (None, 7_000))

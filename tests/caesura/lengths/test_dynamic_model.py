@@ -235,6 +235,7 @@ def _two_engines(events):
     return caesura.open(preset("tiny").replace(engines=2, events=events), "model")
 
 
+@pytest.mark.slow
 def test_requests_of_many_lengths_leave_few_loaded(folder):
     """More lengths than hardware events; kernels go when their requests have ended, and come back."""
     with (

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 SCENARIOS = ROOT / "examples" / "scenarios"
 
 
+@pytest.mark.slow
 def test_a_policy_of_ones_own_beside_others(tmp_path, capsys):
     mine = shutil.copy(ROOT / "examples" / "policies" / "least_memory.py", tmp_path / "mine.py")
     policies = ["fcfs", f"{mine}:LeastMemory", "idle_time"]

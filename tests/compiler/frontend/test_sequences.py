@@ -51,6 +51,7 @@ def test_weights_are_multiplied_once(name):
         assert 4 * kinds[0][kind] == kinds[1][kind] > 0
 
 
+@pytest.mark.slow
 def test_a_region_needs_no_more_parameters_than_a_job_carries():
     """Attention of two sequences in one region would need more."""
     model = decoder_steps.model(decoder_steps.parse("stories15m_1_context12"), 1)

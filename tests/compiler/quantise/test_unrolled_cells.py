@@ -126,7 +126,7 @@ def test_the_accelerator_runs_all_of_them(quantised):
     assert "host" not in kinds(check_model(onnx.load(path)))
 
 
-@pytest.mark.parametrize("preset", ["tiny", "base"])
+@pytest.mark.parametrize("preset", ["tiny", pytest.param("base", marks=pytest.mark.slow)])
 def test_through_the_system(quantised, preset):
     _, path, _ = quantised
     equals_onnxruntime(path, preset, least=0.95)

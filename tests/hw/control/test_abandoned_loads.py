@@ -194,6 +194,7 @@ def test_body_halts_beside_a_prologue_and_a_freed_window_starts_nothing():
     check_loads(bench, [17, 18, 22])
 
 
+@pytest.mark.slow
 def test_body_load_behind_an_abandoned_prologue_runs():
     """The point lies behind a load that waits for the unit."""
     bench = ControlBench(latency=(25, 25))

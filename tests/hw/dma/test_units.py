@@ -97,6 +97,7 @@ def test_random_copies(op, stall, params, seed):
     assert (bench.bytes, bench.extent) == (total, extent)
 
 
+@pytest.mark.slow
 def test_longest_run():
     """65535 bytes from the last byte of a word to the last byte of a word."""
     insn = copy(Op.LD2, src=7, dst=7, len=65535)

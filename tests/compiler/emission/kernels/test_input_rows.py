@@ -71,7 +71,7 @@ def test_pieces_end_where_others_begin(src, size):
 
 
 @pytest.mark.parametrize("kind", ["depthwise", "max"])
-@pytest.mark.parametrize("images", [1, 2])
+@pytest.mark.parametrize("images", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_all_channels_of_a_tile_come_together(kind, images):
     """Channel tiles that have no input in common do not each load theirs in short runs."""
     make = GraphBuilder(5)

@@ -141,6 +141,7 @@ def test_no_tensor_lies_in_the_areas_while_weights_pass_them():
     assert (found.offsets[id(first)], found.offsets[id(second)]) == (0, 64)
 
 
+@pytest.mark.slow
 def test_what_is_added_and_constant_passes_nothing():
     """It lies among the parameters. So tensors have the staging areas while a matrix is multiplied whose other operands
     are on chip: in an encoder that does not fit, and was refused."""

@@ -127,6 +127,7 @@ def test_knows_nothing_of_the_back_end():
             )
 
 
+@pytest.mark.slow
 def test_in_a_large_graph_the_orders_of_all_subgraphs_are_limited_together():
     """Not those of each: there may be many, and a price of regions takes longer the more of them it has not seen."""
     branches = [OperatorNode("branch", matrix=30 + number, vector=20) for number in range(40)]

@@ -37,6 +37,7 @@ def prices(graph: OrderGraph) -> int:
     return len(asked)
 
 
+@pytest.mark.slow
 def test_regions_that_are_priced_grow_with_layers():
     small, large = dense(3), dense(6)
     assert MANY < len(small) < len(large) / 1.9

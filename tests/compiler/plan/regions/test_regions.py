@@ -202,7 +202,9 @@ def test_branchy_graphs_are_exact_and_free_of_races(seed):
     assert regions or seed not in (0, 1, 2), f"seed {seed}: no region in it"
 
 
-@pytest.mark.parametrize(("params", "engines", "lagging"), [(TINY, 1, None), (BASE, 2, 1)])
+@pytest.mark.parametrize(
+    ("params", "engines", "lagging"), [pytest.param(TINY, 1, None, marks=pytest.mark.slow), (BASE, 2, 1)]
+)
 def test_every_point_inside_a_region(params, engines, lagging):
     graph = pooled()
     image, _ = build(graph, params, Options(engines=engines, cancel_interval=1200))

@@ -58,7 +58,9 @@ def test_a_wide_tensor_stays_on_chip():
     gains(graph)
 
 
-@pytest.mark.parametrize(("frames", "size", "single"), [(4, 40, False), (3, 64, True)])
+@pytest.mark.parametrize(
+    ("frames", "size", "single"), [(4, 40, False), pytest.param(3, 64, True, marks=pytest.mark.slow)]
+)
 def test_a_batch_is_cut_by_frames(frames, size, single):
     """Into the fewest parts of which one fits; single frames that do not fit either are cut along an image."""
     graph = wide_middle(size, frames=frames).graph

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from sw.driver.memory.allocator import WindowPool
 
 
@@ -79,6 +81,7 @@ def test_what_was_put_is_there_for_the_same_tenant_until_somebody_writes_there()
     assert not pool.has_weights((10, 20), "b", b"x") and not pool.foreign([(0, 100)], "b")
 
 
+@pytest.mark.slow
 def test_random_uses_never_claim_weights_that_a_table_of_bytes_does_not():
     there = 0
     for seed in range(80):

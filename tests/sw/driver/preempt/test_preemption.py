@@ -201,6 +201,7 @@ def test_failure_in_the_middle_of_a_dump_loses_nothing(params, windows, again, f
     finish(device, victim, data, ids)
 
 
+@pytest.mark.slow
 def test_failure_of_a_dump_while_another_engine_runs_what_came_in():
     """Where nothing of LV2 has to go, an engine whose own dump has ended is overwritten while that of another fails."""
     struck = 0
