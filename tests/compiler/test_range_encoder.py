@@ -69,7 +69,6 @@ def encoder() -> RangeImage:
     return ranged(DynamicDimension.of(MODEL), LENGTHS, engines=2, order="source")
 
 
-@pytest.mark.slow
 def test_few_stretches_and_little_to_keep(encoder):
     assert encoder.lengths == list(LENGTHS) and len(encoder.stretches) <= 8
     assert len(encoder.to_bytes()) < sum(len(encoder.image(length).to_bytes()) for length in LENGTHS) / 5

@@ -51,7 +51,6 @@ def test_a_batch_in_parts_of_frames(device):
     loaded(device, graph, 1, 4, (FRAMES, 2, (HEIGHT, 2)), "/part1/part1")
 
 
-@pytest.mark.slow
 def test_attention_of_a_batch_in_parts_of_frames(device):
     """Products of computed matrices and softmax of one frame after the other."""
     graph = batched_attention(2, 12, 16, 2).graph

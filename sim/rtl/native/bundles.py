@@ -176,25 +176,20 @@ def _repeat_cheap(design: Design, bundles: list[Bundle], homes: dict[int, int]) 
                 bundles[number].nodes.append(node)
                 bundles[number].copies.add(node)
                 crossing[node].discard(number)
-        home = bundles[homes[node]]
-        if not crossing[node] and not _used_within(design, home, node):
-            home.nodes.remove(node)
-    for bundle in bundles:
-        _drop_unused_copies(design, bundle)
+    _drop_unused(design, bundles, homes)
 
 
-def _drop_unused_copies(design: Design, bundle: Bundle) -> None:
-    """Drop what was repeated for an operation that others then did themselves."""
-    needs = nodes_of(word for sink in bundle.sinks for word in sink_words(design, sink))
-    for node in sorted(bundle.nodes, reverse=True):
-        if node in bundle.copies and node not in needs:
-            bundle.nodes.remove(node)
-            bundle.copies.discard(node)
+def _drop_unused(design: Design, bundles: list[Bundle], homes: dict[int, int]) -> None:
+    """Drop what no bundle reads any more: readers of an operation may do it themselves, or were dropped for that."""
+    members = [set(bundle.nodes) for bundle in bundles]
+    needs = [nodes_of(word for sink in bundle.sinks for word in sink_words(design, sink)) for bundle in bundles]
+    handed = set[int]().union(*(need - own for need, own in zip(needs, members, strict=True)))
+    order = sorted(((node, number) for number, own in enumerate(members) for node in own), reverse=True)
+    for node, number in order:
+        if node in needs[number] or (homes[node] == number and node in handed):
+            reads = nodes_of(design.nodes[node].args)
+            needs[number] |= reads
+            handed |= reads - members[number]
         else:
-            needs |= nodes_of(design.nodes[node].args)
-
-
-def _used_within(design: Design, bundle: Bundle, node: int) -> bool:
-    if any(node in nodes_of(design.nodes[other].args) for other in bundle.nodes if other > node):
-        return True
-    return any(node in nodes_of(sink_words(design, sink)) for sink in bundle.sinks)
+            bundles[number].nodes.remove(node)
+            bundles[number].copies.discard(node)

@@ -167,7 +167,6 @@ def test_one_round_does_not_pass(monkeypatch):
     assert not row.ok and row.value == 0 and "did not reach 100 rounds" in row.detail["explanation"]
 
 
-@pytest.mark.slow
 def test_the_command():
     command = [sys.executable, "-m", "caesura", "bench", "trust", "--campaign", "storms", "--budget", "8s", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -40,7 +40,6 @@ def test_each_sequence_is_a_conversation(files):
             np.testing.assert_array_equal(found[f"y.{number}"][at], made["y"])
 
 
-@pytest.mark.slow
 def test_sequences_share_steps(files):
     """Three of different lengths at two places: the third joins where the first has ended."""
     texts = np.full((3, 6), -1)

@@ -202,7 +202,6 @@ def test_area_needs_no_router(monkeypatch, capsys):
         Flow(PART, 100.0, Stages(quiet=True)).with_room(b"")
 
 
-@pytest.mark.slow
 def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
     monkeypatch.setattr("caesura.fpga.netlist.elaborated", lambda *_: in_harness("power", Power(1, registers=True)))
     used = {}

@@ -155,7 +155,6 @@ def test_models_and_units_must_suit_the_rtl():
         RtlRunner().run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
 
 
-@pytest.mark.slow
 def test_weights_stay_where_the_scenario_says_so():
     ends = []
     for keep in (False, True):

@@ -6,6 +6,7 @@ from amaranth.sim import Simulator
 from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from sim.rtl import SimTop
+from sim.rtl.native import generate
 from sim.rtl.native.build import native_bus
 from tests.sim.rtl.native.random_soc import RandomSoc
 
@@ -59,3 +60,8 @@ def test_every_register_in_every_cycle(seed):
         assert not different, f"seed {seed}, cycle {cycle}: native, interpreted"
     assert len(compared) > 40, "nearly all registers are compared"
     assert len({tuple(sorted(values.items())) for values in native(seed)}) == CYCLES, "and they change"
+
+
+def test_an_operation_that_all_who_read_it_repeat_is_left_out():
+    """A cheap one stays where it was until the other cheap ones that read it there are repeated, too."""
+    assert generate(top(23))
