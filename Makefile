@@ -5,7 +5,8 @@ PYTHON ?= python3
 JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python release/install.py
+# Much of what is installed is never imported: what is gets compiled then.
+PIP    := $(BIN)/python release/install.py --no-compile
 
 # Stamps: installing runs again only when what it installs has changed.
 RUN_STAMP := $(VENV)/.installed-run

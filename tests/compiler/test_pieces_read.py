@@ -20,6 +20,7 @@ from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs
 from tests.support.image_runner import run_image
 from tests.support.joined_graphs import joined_graph
+from tests.support.sampled import sampled
 
 TINY, BASE = preset("tiny"), preset("base")
 
@@ -44,13 +45,13 @@ def check(graph, image, params):
         np.testing.assert_array_equal(found[port.tensor], expected[port.tensor], err_msg=graph.name)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", sampled(range(8), 4))
 def test_results_are_exact(seed):
     graph = joined_graph(seed)
     check(graph, in_pieces(graph, TINY)[0], TINY)
 
 
-@pytest.mark.parametrize("seed", [16, 17])
+@pytest.mark.parametrize("seed", sampled([16, 17], 1))
 @pytest.mark.parametrize("regions", [True, False])
 def test_pieces_in_dram_are_exact_too(seed, regions):
     graph, spilled = joined_graph(seed, least=20, size=16), 0

@@ -83,6 +83,7 @@ def test_nonsense_is_seen_by_who_looks():
     assert found == [5, 255 - 5, 9]
 
 
+@pytest.mark.slow
 def test_a_network_on_a_machine_whose_memories_are_all_like_this():
     """It takes the cycles that it takes by the model, too, which knows of no write that waits for a read."""
     params = preset("nano")

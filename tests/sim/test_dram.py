@@ -9,6 +9,7 @@ from amaranth.sim import Simulator
 
 from hw.contract.params import preset
 from sim.dram import Dram
+from tests.support.sampled import sampled
 
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024, dram_refresh_interval=2000, dram_refresh_cycles=100)
 WORD = PARAMS.dram_word
@@ -154,7 +155,7 @@ def test_reads_and_writes_share_the_bandwidth(bandwidth):
     assert taken <= 2 * 20 * 16 * 100 / bandwidth + 2 * PARAMS.dram_latency + PARAMS.dram_row_miss
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sampled(range(3), 1))
 def test_timing_set_at_run_time_equals_timing_elaborated(seed):
     rng = random.Random(seed)
     timing = {"latency": rng.randrange(4, 200), "row_miss": rng.randrange(1, 60), "bandwidth": rng.randrange(10, 101)}

@@ -37,7 +37,7 @@ def expected(model: onnx.ModelProto, tokens: list[int]) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize(("engines", "backend"), [(1, "native"), pytest.param(2, "model", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("engines", "backend"), [pytest.param(1, "native", marks=pytest.mark.slow), (2, "model")])
 def test_conversations_that_interrupt_each_other(model, engines, backend):
     options, params = Options(engines=engines, cancel_interval=600), replace(TINY, engines=engines)
     image = compile_with_report(model, params, sizes={"past": ROWS}, options=options, jobs=1).image

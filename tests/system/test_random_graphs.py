@@ -17,6 +17,7 @@ from sim.backends import DEFAULT_BACKEND
 from sim.model.bus import ModelBus
 from tests.support.golden_check import check_graph, random_inputs
 from tests.support.random_graphs import random_graph
+from tests.support.sampled import sampled
 
 TINY = caesura.PRESETS["tiny"]
 _SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(500)]
@@ -64,7 +65,7 @@ def _machine_and_options(seed: int) -> tuple[SocParams, caesura.Options]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(400))])
+@pytest.mark.parametrize("seed", sampled(range(400), 10))
 def test_wide_graphs_on_many_machines(seed):
     """Operators of more kinds, tensors that are spilled, split, or kept for parts of their lives. A machine that is too
     small for a graph refuses it."""

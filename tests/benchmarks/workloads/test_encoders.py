@@ -98,9 +98,8 @@ def test_names():
         inputs("bert_base_99x4096")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if "masked" in name else pytest.mark.slow) for name in SMALL]
-)
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.slow
 def test_every_layer_is_within_its_contract(name):
     path = workload(name)
     feeds = inputs(name)

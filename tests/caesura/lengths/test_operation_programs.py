@@ -16,6 +16,7 @@ from sim.backends import DEFAULT_BACKEND, MODEL
 from sw.driver import DriverError, LoadedModel, OutOfMemory
 from tests.support.length_nets import conv_net
 from tests.support.operation_nets import attention_net
+from tests.support.sampled import sampled
 
 HEADS, WIDTH = [(2, 8), (1, 20), (2, 8)], 12
 PRESETS = {"one": preset("tiny"), "two": replace(preset("tiny"), name="two", engines=2)}
@@ -67,7 +68,7 @@ def programs(model):
     return model.kernels.programs
 
 
-@pytest.mark.parametrize("library", ["buckets", "ranges"])
+@pytest.mark.parametrize("library", sampled(["buckets", "ranges"], 1))
 def test_the_host_touches_nothing_between_the_operations(net, params, library, monkeypatch):
     touched = []
     for name in ("write_tensor", "read_tensor"):
@@ -149,7 +150,7 @@ def test_no_engine_begins_a_kernel_before_all_have_ended_the_one_before(net, par
                 assert all(loaded.place_of(i) in (place, None) for i in queue[queue.index(held) + 1 : at])
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [16, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_lengths_leave_nothing_behind(net, params, count):
     """Also where few kernels have room at a time."""
     rng = np.random.default_rng(0)

@@ -107,7 +107,9 @@ def test_longest_run():
     assert bench.bytes == 65535
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in ("base", "cluster64") else ()) for name in PRESETS]
+)
 def test_every_preset_elaborates(name):
     for unit in UNITS.values():
         rtlil.convert(unit(PRESETS[name]), emit_src=False)

@@ -7,6 +7,7 @@ from hw.contract.isa import Insn, Lv0Space, Op
 from hw.contract.job import Fault
 from hw.contract.params import preset
 from tests.hw.mac.harness import SMALL, MacBench, random_insn, raw_command
+from tests.support.sampled import sampled
 from tests.support.streams import simulate
 
 WIDE = preset("ecp5").replace(lv0_act_bytes=1024, lv0_wgt_bytes=1024, lv0_acc_rows=32)
@@ -14,7 +15,7 @@ BANKED = SMALL.replace(pes=8, vec_lanes=8)  # more banks than rows
 
 
 @pytest.mark.parametrize("params", [SMALL, WIDE, BANKED], ids=["small", "wide", "banked"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sampled(range(3), 1))
 def test_random_commands_equal_the_model(params, seed):
     rng = random.Random(seed)
     insns = [random_insn(rng, params) for _ in range(6)]

@@ -10,6 +10,7 @@ from sw.runtime import Mechanism, RequestCancelled, Runtime, Session
 from tests.support.fake_soc import FakeSoc
 from tests.support.images import copy_image
 from tests.support.preempt_images import smashing_image, walking_image
+from tests.support.sampled import sampled
 
 TINY = preset("tiny")
 X = np.full((1, 8, 8), 20, np.float32)
@@ -113,7 +114,7 @@ def abandon(device, models, turns):
         runtime.step()
 
 
-@pytest.mark.parametrize("turns", range(8))
+@pytest.mark.parametrize("turns", sampled(range(8), 4))
 @pytest.mark.parametrize("then", ["run time", "session", "unload"])
 def test_what_an_abandoned_run_time_left_is_dropped(turns, then):
     device = Device(FakeSoc(TINY))

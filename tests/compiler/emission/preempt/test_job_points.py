@@ -16,6 +16,7 @@ from sim.cost import UNIT_START, insn_cycles
 from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, random_inputs
 from tests.support.images import decoded
+from tests.support.sampled import sampled
 
 TINY, BASE = preset("tiny"), preset("base")
 DENSE = Options(cancel_interval=250, cancel_spill_bound=400)
@@ -83,7 +84,7 @@ def test_every_layer_kind_survives_a_preemption(make, params, engines):
 
 
 @pytest.mark.parametrize("make", GRAPHS)
-@pytest.mark.parametrize("observe", [False, True])
+@pytest.mark.parametrize("observe", sampled([True, False], 1))
 def test_tensors_that_pass_through_dram_survive(make, observe):
     graph, params = make(6), TINY.replace(lv2_bytes=32 * 1024)
     options = Options(observe, cancel_interval=250, cancel_spill_bound=400)

@@ -11,6 +11,7 @@ from hw.contract.params import SocParams, preset
 from hw.image.image import Image
 from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, check, random_inputs
+from tests.support.sampled import sampled
 
 TINY, BASE = preset("tiny"), preset("base")
 
@@ -43,7 +44,7 @@ def test_exact(length, keys, heads, params, mask):
 
 
 @pytest.mark.parametrize("mask", ["alike", "apart"])
-@pytest.mark.parametrize(("length", "heads", "params"), [(40, 4, BASE), (24, 3, TINY), (150, 1, TINY)])
+@pytest.mark.parametrize(("length", "heads", "params"), sampled([(24, 3, TINY), (40, 4, BASE), (150, 1, TINY)], 1))
 def test_a_constant_mask_of_all_scores_is_in_groups_too(length, heads, params, mask):
     graph = attention(length=length, heads=heads, width=8, mask=mask)
     split = split_heads(graph, params)

@@ -10,6 +10,7 @@ from hw.image.image import Image
 from tests.support.check.preemption import check_points
 from tests.support.check.windows import window_clashes
 from tests.support.graphs import GraphBuilder, check, random_inputs
+from tests.support.sampled import sampled
 
 BASE = preset("base")
 
@@ -73,7 +74,7 @@ def test_without_room_in_lv2_it_passes_through():
     check(branches(40, 96), tiny)
 
 
-@pytest.mark.parametrize("regions", [False, True])
+@pytest.mark.parametrize("regions", sampled([True, False], 1))
 @pytest.mark.parametrize("engines", [1, 2])
 def test_preempted_at_every_point(engines, regions):
     """Behind the load it is a tensor in LV2 like others, and weights come with the body of the layer behind it."""

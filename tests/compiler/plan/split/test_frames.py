@@ -54,7 +54,7 @@ def test_the_same_bytes(first):
         assert macs[0] == macs[1], f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", [0, 1, 4, *(pytest.param(i, marks=pytest.mark.slow) for i in range(10, 40))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(i, marks=pytest.mark.slow) for i in (0, 4, *range(10, 40)))])
 def test_compiled(seed):
     _, split = random_cut(seed)
     for engines in (1, 2):

@@ -14,6 +14,7 @@ from hw.image.image import Image
 from sim.host import run_host
 from tests.support.check.preemption import Report, check_points
 from tests.support.networks import DIGITS, network
+from tests.support.sampled import sampled
 
 
 def _check(path: Path, preset_name: str, engines: int, interval: int, lagging: int | None, most: int = 0) -> Report:
@@ -44,7 +45,7 @@ def test_digits_on_two_engines(lagging):
     assert _check(DIGITS, "base", 2, 100, lagging).jobs >= 4
 
 
-@pytest.mark.parametrize("model", ["ic_resnet8_int8", "kws_dscnn_int8"])
+@pytest.mark.parametrize("model", sampled(["ic_resnet8_int8", "kws_dscnn_int8"], 1))
 def test_a_sample_of_small_networks(model):
     _check(network(model), "tiny", 1, 2000, None, most=20)
 
