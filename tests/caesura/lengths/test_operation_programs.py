@@ -150,7 +150,7 @@ def test_no_engine_begins_a_kernel_before_all_have_ended_the_one_before(net, par
                 assert all(loaded.place_of(i) in (place, None) for i in queue[queue.index(held) + 1 : at])
 
 
-@pytest.mark.parametrize("count", [16, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_lengths_leave_nothing_behind(net, params, count):
     """Also where few kernels have room at a time."""
     rng = np.random.default_rng(0)
