@@ -29,8 +29,7 @@ TINY, DIGITS = preset("tiny"), "examples/digits/digits.onnx"
 TIMED = Options(order="timed")
 
 
-@pytest.mark.parametrize("seed", [3, 8])
-@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3, pytest.param(8, marks=pytest.mark.slow)])
 def test_the_best_of_a_counted_number_of_programs_is_kept(seed):
     graph = branchy(seed, operators=9, channels=24)
     told = []

@@ -215,8 +215,7 @@ def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
     assert [*used.values()] == [(*machine, 3, None), ("heap", "router1", 0, None), (*machine, 0, 7_000)]
 
 
-@pytest.mark.parametrize(("oscillator", "warned"), [(1.0, False), (900.0, True)])
-@pytest.mark.slow
+@pytest.mark.parametrize(("oscillator", "warned"), [pytest.param(1.0, False, marks=pytest.mark.slow), (900.0, True)])
 def test_a_board_that_is_too_fast_for_the_machine_is_told(monkeypatch, capsys, oscillator, warned):
     monkeypatch.setattr("caesura.fpga.netlist.on_pins", lambda *_: in_harness("power", Power(2, registers=False)))
     board = replace(PART, oscillator=oscillator)

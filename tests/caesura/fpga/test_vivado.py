@@ -66,7 +66,6 @@ def test_a_baud_rate_is_of_a_project():
     assert code and "--baud is of a serial line" in " ".join(err.split())
 
 
-@pytest.mark.slow
 def test_a_project_as_json(tmp_path):
     flags = ("--preset", "nano", "--set", "dram_bytes=64KiB", "--vivado", "arty-a7-100", "-o", tmp_path, "--json")
     code, out, _ = caesura_command("fpga", *flags)

@@ -8,7 +8,6 @@ from hw.contract.job import COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
 from tests.hw.control.bench import CODE, CPL, END, PARAMS, RING, ControlBench, insn
 from tests.support.raw_insns import with_field
-from tests.support.sampled import sampled
 
 COMPUTE = (Op.LD1, Op.LD0, Op.MAC, Op.VEC, Op.ST1)
 
@@ -265,7 +264,7 @@ BODY_FAULTS: dict[str, tuple[tuple, dict, tuple]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sampled(BODY_FAULTS, 10))
+@pytest.mark.parametrize("name", BODY_FAULTS)
 def test_fault(name):
     body, fields, (code, unit, pc, address) = BODY_FAULTS[name]
     bench = ControlBench(latency=(1, 5))

@@ -11,6 +11,7 @@ from sim.cost.bound import Bounds
 from sim.cost.rivals import Others
 from sim.cost.worst_walk import WorstWalks
 from tests.support.cost_oracle import WorstWalkOracle
+from tests.support.sampled import sampled
 
 _COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)
 _FETCHES = ((16_384, 900), (32_768, 1500), (65_536, 2500))
@@ -65,7 +66,7 @@ def bounds(program: list[Insn], params: SocParams, others: Others, loading: bool
     ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", sampled(range(40), 15))
 def test_both_walks_give_the_same_bounds(seed):
     rng = random.Random(seed)
     params = preset(rng.choice(["tiny", "base"]))

@@ -11,7 +11,6 @@ from amaranth.lib.wiring import In, Out
 
 from sim.gates import GateError, GateNetlist
 from tests.support.gates import any_value, co_simulate, gates
-from tests.support.sampled import sampled
 
 pytest.importorskip("pyosys")
 
@@ -83,19 +82,16 @@ def test_arithmetic(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "shape"),
-    sampled(
-        [
-            ("read", {"width": 8, "depth": 32}),
-            ("deep", {"width": 36, "depth": 512, "full": True}),
-            ("deep", {"width": 16, "depth": 1024, "parts": 2}),
-            ("deep", {"width": 9, "depth": 2048, "full": True}),
-            ("deep", {"width": 4, "depth": 4096, "full": True}),
-            ("deep", {"width": 2, "depth": 8192, "full": True}),
-            ("deep", {"width": 8, "depth": 16384, "parts": 1}),
-            ("deep", {"width": 64, "depth": 512, "parts": 8, "transparent": True}),
-        ],
-        4,
-    ),
+    [
+        ("read", {"width": 8, "depth": 32}),
+        ("deep", {"width": 36, "depth": 512, "full": True}),
+        ("deep", {"width": 16, "depth": 1024, "parts": 2}),
+        ("deep", {"width": 9, "depth": 2048, "full": True}),
+        ("deep", {"width": 4, "depth": 4096, "full": True}),
+        ("deep", {"width": 2, "depth": 8192, "full": True}),
+        ("deep", {"width": 8, "depth": 16384, "parts": 1}),
+        ("deep", {"width": 64, "depth": 512, "parts": 8, "transparent": True}),
+    ],
 )
 def test_memories(tmp_path, kind, shape):
     netlist = gates(Rows(**shape), tmp_path)

@@ -114,7 +114,7 @@ def abandon(device, models, turns):
         runtime.step()
 
 
-@pytest.mark.parametrize("turns", sampled(range(8), 4))
+@pytest.mark.parametrize("turns", sampled(range(8), 5))
 @pytest.mark.parametrize("then", ["run time", "session", "unload"])
 def test_what_an_abandoned_run_time_left_is_dropped(turns, then):
     device = Device(FakeSoc(TINY))

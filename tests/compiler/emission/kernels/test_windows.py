@@ -17,7 +17,6 @@ from hw.contract.isa import Op, Segment, VecOp
 from hw.contract.params import KIB, preset
 from tests.support.graphs import GraphBuilder, check, random_inputs
 from tests.support.images import decoded
-from tests.support.sampled import sampled
 
 TINY, BASE = preset("tiny"), preset("base")
 both = pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
@@ -114,7 +113,7 @@ MEANS = {  # by shape and kernel, and on which presets the vector unit makes the
 @both
 @pytest.mark.parametrize("kind", ["avg", "sum"])
 @pytest.mark.parametrize("engines", [1, 2])
-@pytest.mark.parametrize("case", sampled(MEANS, len(MEANS) // 2))
+@pytest.mark.parametrize("case", MEANS)
 def test_means(case, engines, kind, params):
     shape, kernel, on_vec = MEANS[case]
     params = params.replace(engines=engines)

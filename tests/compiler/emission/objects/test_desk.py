@@ -24,7 +24,7 @@ from compiler.plan.regions.regions import Study
 from tests.support.layer_cases import BASE, CASES, TINY, blocks
 from tests.support.placed import branchy
 
-EVERY = [pytest.param(case, marks=() if case in (3, 5, 8) else pytest.mark.slow) for case in range(len(CASES))]
+EVERY = [pytest.param(case, marks=() if case in (3, 4, 5, 6, 8) else pytest.mark.slow) for case in range(len(CASES))]
 
 
 def image(case: int, **how) -> bytes:
