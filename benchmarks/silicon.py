@@ -30,7 +30,7 @@ from caesura.fpga import (
     version,
 )
 from hw.contract.params import preset
-from sim.toolchain import Stages
+from sim.toolchain import BuildError, Stages
 
 FILE = Path(__file__).with_name("silicon.json")
 PART = PARTS["lfe5um5g-25f"]  #: the smallest: placed soonest, on the same fabric as the others
@@ -83,14 +83,11 @@ def measure(netlist: Netlist, stages: Stages | None = None) -> Row:
     result, _ = flow(stages).run(netlist, SEEDS)
     use = result["use"]
     return {
-        "fmax_worst": result["fmax"]["worst"],
-        "fmax_median": result["fmax"]["median"],
         "mult": use["mult"]["used"],
         "lut": use["lut"]["used"],
         "lut_percent": round(100 * use["lut"]["used"] / use["lut"]["available"], 1),
-        "seeds": len(SEEDS),
-        "worst_path": _path(result),
         "netlist": netlist.digest,
+        **_clocks(netlist, result),
     }
 
 
@@ -115,19 +112,21 @@ def taken(name: str, stages: Stages) -> Row:
     }
     if seeds:
         result, _ = flow.with_room(mapped).run(netlist, seeds)
-        row |= {
-            "fmax_worst": result["fmax"]["worst"],
-            "fmax_median": result["fmax"]["median"],
-            "seeds": len(seeds),
-            "worst_path": _path(result),
-            "router": version("place and route"),
-        }
+        row |= {**_clocks(netlist, result), "router": version("place and route")}
     return row
 
 
-def _path(result: Mapping[str, Any]) -> str:
+def _clocks(netlist: Netlist, result: Mapping[str, Any]) -> Row:
+    """Return what a row says of clocks, which are those of all seeds or none."""
+    for seed, told in result["unrouted"].items():
+        raise BuildError(f"{netlist.name} was not routed by seed {seed}: {told}")
     path = result["paths"][0]
-    return f"{path['start']} -> {path['end']}"
+    return {
+        "fmax_worst": result["fmax"]["worst"],
+        "fmax_median": result["fmax"]["median"],
+        "seeds": len(result["seeds"]),
+        "worst_path": f"{path['start']} -> {path['end']}",
+    }
 
 
 def worse(name: str, old: Row, new: Row) -> list[str]:

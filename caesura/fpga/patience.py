@@ -1,0 +1,72 @@
+"""Runs nextpnr, and ends it where its router goes round for ever: ``python patience.py COMMAND ...``.
+
+Router2 takes up the nets of wires that are in use twice, round by round, until none is left. There is no last round: of
+what does not fit, it says the same number for hours.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+#: Rounds without a smaller number after which no more are waited for: the longest that was seen to end well took 40.
+PATIENCE = 60
+#: Where so many wires are in use twice each round is long, and none that stood still there for ``SHORT`` ended well.
+MANY, SHORT = 1_000, 20
+EXIT_CODE = 3
+_ROUND = re.compile(r"\biter=(\d+) .*?\boverused=(\d+)")
+
+
+@dataclass
+class RouterRounds:
+    """What a log of router2 says so far: the last ``round``, the ``fewest`` wires in use twice, and the round ``since``
+    which there were no fewer."""
+
+    round: int = 0
+    fewest: int | None = None
+    since: int = 0
+
+    @classmethod
+    def of(cls, lines: Iterable[str]) -> "RouterRounds":
+        """Return what all ``lines`` say."""
+        rounds = cls()
+        for line in lines:
+            rounds.read(line)
+        return rounds
+
+    def read(self, line: str) -> None:
+        """Take in a line; most say nothing of rounds."""
+        if found := _ROUND.search(line):
+            self.round, overused = int(found[1]), int(found[2])
+            if self.fewest is None or overused < self.fewest:
+                self.fewest, self.since = overused, self.round
+
+    @property
+    def hopeless(self) -> bool:
+        """Return whether no smaller number is to be waited for."""
+        if not self.fewest:
+            return False
+        return self.round - self.since >= (SHORT if self.fewest >= MANY else PATIENCE)
+
+    def __str__(self) -> str:
+        return f"{self.fewest:,} wires in use twice at best, after {self.since} of {self.round} rounds"
+
+
+def main(command: list[str]) -> int:
+    """Run ``command``, passing on what it prints, and return its exit code, or ``EXIT_CODE`` if it was ended."""
+    rounds = RouterRounds()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            rounds.read(line)
+            if rounds.hopeless:
+                process.kill()
+                print(f"error: given up: {rounds}", flush=True)
+                return EXIT_CODE
+    return process.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
