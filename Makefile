@@ -13,6 +13,9 @@ RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 DEPS      := pyproject.toml constraints.txt
 
+# Images of containers set this: each of the hundreds of processes that tests begin would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests run side by side: threads of NumPy's in each would spend their time waiting for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
@@ -28,7 +31,7 @@ endif
 TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training examples/words benchmarks release))))) tests/support/check tests/support/lockstep.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint mypy format docs silicon baseline clean
+.PHONY: help setup demo test test-all bytecode lint mypy format docs silicon baseline clean
 
 help: ## list the targets
 	@echo "usage: make TARGET   [PYTHON=python3] [JOBS=2] [ROOM=sw/driver]"
@@ -41,13 +44,16 @@ demo: $(RUN_STAMP) ## classify handwritten digits on the compiled RTL
 	@echo "==> [3/3] the demo: a network on the simulated hardware"
 	@$(BIN)/python -m examples.digits.demo
 
-test: setup $(if $(ROOM),,lint) ## lint, then all tests but the slow ones; with ROOM=sw/driver that folder's alone, without lint
+test: setup $(if $(ROOM),,bytecode lint) ## lint, then all tests but the slow ones; with ROOM=sw/driver that folder's alone, without lint
 	@echo "==> tests$(if $(ROOM), of $(ROOM)) (slow ones left out: make test-all)"
 	@$(PYTEST) -m "not slow" $(addprefix tests/,$(ROOM))
 
 test-all: setup $(if $(ROOM),,lint) ## the same with the slow tests
 	@echo "==> tests$(if $(ROOM), of $(ROOM)), slow ones included"
 	@$(PYTEST) $(addprefix tests/,$(ROOM))
+
+bytecode: setup
+	@[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only -q >/dev/null 2>&1 </dev/null &  # of all tests, once, beside the type checker
 
 lint: setup ## ruff check, ruff format --check, mypy
 	@echo "==> ruff check";  $(BIN)/ruff check .

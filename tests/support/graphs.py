@@ -216,10 +216,11 @@ def random_inputs(graph: ir.Graph, seed: int) -> dict[str, np.ndarray]:
 
 
 def check(
-    graph: ir.Graph, params: SocParams, observe: bool = False, engines: int = 1, *, regions: bool = True
+    graph: ir.Graph, params: SocParams, observe: bool = False, engines: int = 1, *, regions: bool = True,
+    order: str = "search",
 ) -> Image:  # fmt: skip
     """Compile ``graph``, run it with race detection, compare every tensor of the image with the reference."""
-    image, _ = build(graph, params, Options(observe, engines, regions=regions))
+    image, _ = build(graph, params, Options(observe, engines, regions=regions, order=order))
     image = Image.from_bytes(image.to_bytes())
     inputs = random_inputs(graph, 7)
     expected = reference.run_all(graph, inputs)
