@@ -50,6 +50,9 @@ def fpga(
         int | None,
         typer.Option("--spacing", min=0, help="leave each N-th row empty, 0 for none (default of machines: by room)"),
     ] = None,
+    rip_up: Annotated[
+        bool, typer.Option("--rip-up", help="route again what is too slow for the target: one that can be reached")
+    ] = False,
     serial: Annotated[
         bool, typer.Option("--serial", help="a machine to use: with memory, and a serial line on the board's pins")
     ] = False,
@@ -79,7 +82,7 @@ def fpga(
     if vivado is not None:
         given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--first-seed": first > 1,
                  "--multipliers": multipliers is not None, "--placer": placer, "--router": router,
-                 "--spacing": spacing is not None, "--logic": logic is not None, "--serial": serial,
+                 "--spacing": spacing is not None, "--logic": logic is not None, "--serial": serial, "--rip-up": rip_up,
                  "--area": area, "--report": page}  # fmt: skip
         if beside := [flag for flag, there in given.items() if there]:
             raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
@@ -101,6 +104,8 @@ def fpga(
     usual = flow.BLOCK_TOOLS if block else flow.MACHINE_TOOLS
     chosen_placer = _one_of("--placer", placer, routing.PLACERS, usual[0])
     chosen_router = _one_of("--router", router, routing.ROUTERS, usual[1])
+    if rip_up and chosen_router != routing.ROUTERS[1]:
+        raise api.UsageError(f"--rip-up is of {routing.ROUTERS[1]}: --router {routing.ROUTERS[1]}, or leave it out")
     tools.require("synthesis", *(() if area else ("place and route",)))
     netlist.known(block)
     on = board or (_PART if block else _BOARD)
@@ -112,7 +117,7 @@ def fpga(
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
         design = netlist.on_pins(hardware, bit) if serial else netlist.elaborated(hardware, block)
     bound = None if logic is None else round(1000 * logic)
-    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0, bound)
+    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0, bound, rip_up)
     mapped = work.mapped(design)
     if spacing is None and not block and not area:
         work = work.with_room(mapped)

@@ -27,7 +27,7 @@ class Flow:
     """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz. ``multipliers`` is how many the
     netlist may take, by default as many as the part has; ``placer`` and ``router`` are of ``routing.PLACERS`` and
     ``routing.ROUTERS``. Each row of ``spacing`` stays empty; 0 for none. ``logic``: see
-    :func:`caesura.fpga.synthesis.synthesise`."""
+    :func:`caesura.fpga.synthesis.synthesise`; ``rip_up``: :func:`caesura.fpga.routing.arguments`."""
 
     part: Part
     target: float
@@ -37,6 +37,7 @@ class Flow:
     router: str = BLOCK_TOOLS[1]
     spacing: int = 0
     logic: int | None = None
+    rip_up: bool = False
 
     def with_room(self, mapped: bytes) -> "Flow":
         """Return a flow that leaves as many rows empty as a ``mapped`` netlist has room for on the part. Raises
@@ -74,7 +75,7 @@ class Flow:
         """Return the result of one seed of the ``mapped`` netlist, see :func:`caesura.fpga.routing.route`, and its
         configuration. Raises :class:`caesura.fpga.tools.NotRoutedError`, or :class:`sim.toolchain.BuildError`."""
         kept = KeptStages(_FOLDER)
-        options = routing.arguments(self.part, seed, self.target, self.placer, self.router)
+        options = routing.arguments(self.part, seed, self.target, self.placer, self.router, rip_up=self.rip_up)
         about = (mapped, self.spacing, options, self.part.pins, tools.version("place and route"))
         key = key_of("routed", *about, *map(inspect.getsource, (routing, paths, floor_plan, spacing)))
         raw, config, unrouted = kept.find(key), kept.find(f"{key}-config"), kept.find(f"{key}-unrouted")

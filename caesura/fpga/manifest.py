@@ -32,6 +32,7 @@ def manifest(
         "router": flow.router,
         "spacing": flow.spacing,
         "logic_ps": flow.logic,
+        "rip_up": flow.rip_up,
         "tools": {need: tools.version(need) for need in ("synthesis", "place and route")},
     }
 

@@ -1,7 +1,7 @@
 """Runs nextpnr, and ends it where its router goes round for ever: ``python patience.py COMMAND ...``.
 
-Router2 takes up the nets of wires that are in use twice, round by round, until none is left. There is no last round: of
-what does not fit, it says the same number for hours.
+Router2 takes up the nets of wires that are in use twice, and where it is told to those that are too slow, round by
+round, until none is left. Of what does not fit, it says the same number for hours.
 """
 
 import re
@@ -10,21 +10,22 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: Rounds without a smaller number after which no more are waited for: the longest that was seen to end well took 40.
+#: Rounds without a smaller number after which no more are waited for: those that ended well had 30 at most.
 PATIENCE = 60
-#: Where so many wires are in use twice each round is long, and none that stood still there for ``SHORT`` ended well.
+#: Where so many are left each round is long, and none that stood still there for ``SHORT`` rounds ended well.
 MANY, SHORT = 1_000, 20
 EXIT_CODE = 3
-_ROUND = re.compile(r"\biter=(\d+) .*?\boverused=(\d+)")
+_ROUND = re.compile(r"\biter=(\d+) .*?\boverused=(\d+)(?:.* tmgfail=(\d+))?")
 
 
 @dataclass
 class RouterRounds:
-    """What a log of router2 says so far: the last ``round``, the ``fewest`` wires in use twice, and the round ``since``
-    which there were no fewer."""
+    """What a log of router2 says so far: the last ``round``; the fewest that a round left, ``twice`` wires in use twice
+    and ``slow`` connections that are too slow, and the round ``since`` which there were no fewer."""
 
     round: int = 0
-    fewest: int | None = None
+    twice: int = 0
+    slow: int = 0
     since: int = 0
 
     @classmethod
@@ -38,19 +39,19 @@ class RouterRounds:
     def read(self, line: str) -> None:
         """Take in a line; most say nothing of rounds."""
         if found := _ROUND.search(line):
-            self.round, overused = int(found[1]), int(found[2])
-            if self.fewest is None or overused < self.fewest:
-                self.fewest, self.since = overused, self.round
+            self.round, twice, slow = int(found[1]), int(found[2]), int(found[3] or 0)
+            if not self.since or twice + slow < self.twice + self.slow:
+                self.twice, self.slow, self.since = twice, slow, self.round
 
     @property
     def hopeless(self) -> bool:
         """Return whether no smaller number is to be waited for."""
-        if not self.fewest:
-            return False
-        return self.round - self.since >= (SHORT if self.fewest >= MANY else PATIENCE)
+        left = self.twice + self.slow
+        return left > 0 and self.round - self.since >= (SHORT if left >= MANY else PATIENCE)
 
     def __str__(self) -> str:
-        return f"{self.fewest:,} wires in use twice at best, after {self.since} of {self.round} rounds"
+        slow = f" and {self.slow:,} connections too slow" if self.slow else ""
+        return f"{self.twice:,} wires in use twice{slow} at best, after {self.since} of {self.round} rounds"
 
 
 def main(command: list[str]) -> int:

@@ -22,11 +22,13 @@ PLACERS = ("heap", "static")
 ROUTERS = ("router1", "router2")
 
 
-def arguments(part: Part, seed: int, target: float, placer: str, router: str) -> list[str]:
+def arguments(part: Part, seed: int, target: float, placer: str, router: str, *, rip_up: bool = False) -> list[str]:
     """Return nextpnr's arguments, those for files left out. ``target`` is in MHz; one that is not reached is no
-    error. ``placer`` is one of ``PLACERS``, ``router`` one of ``ROUTERS``."""
+    error. ``placer`` is one of ``PLACERS``, ``router`` one of ``ROUTERS``. ``rip_up``: the second router takes up again
+    nets that are too slow for the target, too, until there are none."""
     chosen = [part.option, "--package", part.package, "--speed", part.speed]
     chosen += ["--placer", placer, "--router", router]
+    chosen += ["--tmg-ripup"] if rip_up else []
     return [*chosen, "--freq", f"{target:g}", "--seed", str(seed), "--timing-allow-fail", "--lpf-allow-unconstrained"]
 
 

@@ -154,6 +154,7 @@ def test_a_tool_that_is_not_there_names_the_way_out(monkeypatch):
         (["--board", "frob"], "no board named 'frob'; known are ecp5-evn"),
         (["--area", "-o", "out"], "--area ends with synthesis"),
         (["--spacing", "1"], "--spacing 1 leaves every row empty"),
+        (["--block", "lane", "--rip-up"], "--rip-up is of router2: --router router2, or leave it out"),
     ],
 )
 def test_what_does_not_exist_is_one_message(words, told, monkeypatch, capsys):
@@ -205,14 +206,16 @@ def test_area_needs_no_router(monkeypatch, capsys):
 def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
     monkeypatch.setattr("caesura.fpga.netlist.elaborated", lambda *_: in_harness("power", Power(1, registers=True)))
     used = {}
-    for words in ((), ("--block", "lane"), ("--spacing", "0", "--logic", "7")):
+    for words in ((), ("--block", "lane"), ("--spacing", "0", "--logic", "7", "--rip-up", "--target", "40")):
         monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--board", "lfe5um5g-25f", "--json", *words])
         with pytest.raises(SystemExit, match="0"):
             cli.main()
         manifest = json.loads(capsys.readouterr().out)["manifest"]
-        used[words] = (manifest["placer"], manifest["router"], manifest["spacing"], manifest["logic_ps"])
+        used[words] = [manifest[name] for name in ("placer", "router", "spacing", "logic_ps", "rip_up")]
     machine = ("static", "router2")
-    assert [*used.values()] == [(*machine, 3, None), ("heap", "router1", 0, None), (*machine, 0, 7_000)]
+    assert [*used.values()] == [
+        [*machine, 3, None, False], ["heap", "router1", 0, None, False], [*machine, 0, 7_000, True],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("oscillator", "warned"), [pytest.param(1.0, False, marks=pytest.mark.slow), (900.0, True)])

@@ -11,17 +11,19 @@ from caesura.fpga.tables import clock_table
 from sim.toolchain import BuildError, Stages
 
 
-def line(round_, overused):
+def line(round_, overused, slow=None):
     wires = f"wires={475_000 + round_} overused={overused} overuse={overused // 2} resources=0 overused=0 overuse=0"
-    return f"Info:     iter={round_} {wires} archfail={'NA' if overused else 0}"
+    timing = "" if slow is None else f" tmgfail={slow}"
+    return f"Info:     iter={round_} {wires}{timing} archfail={'NA' if overused else 0}"
 
 
-def log(*overused):
-    return [line(n, wires) for n, wires in enumerate(overused, 1)]
+def log(*left):
+    """Lines of rounds; of wires alone, or of (wires, connections that are too slow)."""
+    return [line(n, *(one if isinstance(one, tuple) else (one,))) for n, one in enumerate(left, 1)]
 
 
 @pytest.mark.parametrize(
-    ("overused", "hopeless"),
+    ("left", "hopeless"),
     [
         ((), False),
         ((70_000, 5_000, 300, 0), False),
@@ -33,11 +35,21 @@ def log(*overused):
         ((MANY, *(MANY + 50,) * (SHORT - 1)), False),
         ((MANY, *(MANY + 50,) * SHORT), True),
         (range(500, 0, -1), False),
+        (((7, 0), *((0, 4),) * (PATIENCE + 1)), True),
+        (((7, 0), *((0, 4),) * (PATIENCE + 1), (0, 0)), False),
+        (((7, 0), *((6, 3),) * PATIENCE), True),
+        (((7, 0), *((6, 0),) * (PATIENCE - 1)), False),
     ],
 )
-def test_rounds_without_a_smaller_number_end_it(overused, hopeless):
+def test_rounds_without_a_smaller_number_end_it(left, hopeless):
     noise = ["Info: Running main router loop...", "Info:     iteration 3 of something, overused=7"]
-    assert RouterRounds.of([*noise, *log(*overused)]).hopeless == hopeless
+    assert RouterRounds.of([*noise, *log(*left)]).hopeless == hopeless
+
+
+def test_what_is_left_is_told():
+    assert str(RouterRounds.of(log((1_200, 30), (900, 31), (800, 900)))) == (
+        "900 wires in use twice and 31 connections too slow at best, after 2 of 3 rounds"
+    )
 
 
 def script(tmp_path, body):
