@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: Rounds without a smaller number after which no more are waited for: those that ended well had 30 at most.
+#: Rounds without a smaller number after which no more are waited for: those that ended well had 33 at most.
 PATIENCE = 60
 #: Where so many are left each round is long, and none that stood still there for ``SHORT`` rounds ended well.
 MANY, SHORT = 1_000, 20
