@@ -46,8 +46,7 @@ class RouterRounds:
     @property
     def hopeless(self) -> bool:
         """Return whether no smaller number is to be waited for."""
-        left = self.twice + self.slow
-        return left > 0 and self.round - self.since >= (SHORT if left >= MANY else PATIENCE)
+        return self.round - self.since >= (SHORT if self.twice + self.slow >= MANY else PATIENCE)
 
     def __str__(self) -> str:
         slow = f" and {self.slow:,} connections too slow" if self.slow else ""

@@ -54,13 +54,15 @@ def test_what_is_left_is_told():
 
 def script(tmp_path, body):
     path = tmp_path / "router.py"
-    path.write_text(f"from itertools import count\nimport sys\n{body}")
+    path.write_text(f"import sys, time\n{body}")
     return [sys.executable, "-P", patience.__file__, sys.executable, str(path)]
 
 
 def test_one_that_never_ends_is_ended(tmp_path):
-    told = f"for n in count(1): print({line(1, 69)!r}.replace('iter=1', f'iter={{n}}'), flush=True)"
-    done = subprocess.run(script(tmp_path, told), capture_output=True, text=True, check=False, timeout=120)
+    """Also one that says nothing more for an hour."""
+    told = f"print({line(1, 69)!r}.replace('iter=1', f'iter={{n}}'), flush=True)"
+    told = f"for n in range(1, {PATIENCE + 2}): {told}\ntime.sleep(3600)"
+    done = subprocess.run(script(tmp_path, told), capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == patience.EXIT_CODE
     *rounds, last = done.stdout.splitlines()
     assert last == f"error: given up: 69 wires in use twice at best, after 1 of {PATIENCE + 1} rounds"
