@@ -111,9 +111,10 @@ class Flow:
                 unrouted[str(seed)] = str(error)
         if not runs:
             told = "; ".join(f"seed {seed}: {what}" for seed, what in unrouted.items())
+            slower = ", a lower --target" if self.rip_up else ""
             raise BuildError(
-                f"{netlist.name} was not routed on {self.part.device} ({told}): try more seeds, other rows left empty "
-                "(--spacing) or a larger part; --area says what it takes"
+                f"{netlist.name} was not routed on {self.part.device} ({told}): try more seeds{slower}, other rows "
+                "left empty (--spacing) or a larger part; --area says what it takes"
             )
         _, config = max(runs, key=lambda run: run[0]["fmax"])
         kept = KeptStages(_FOLDER)
