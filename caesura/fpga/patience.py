@@ -54,16 +54,18 @@ class RouterRounds:
 
 
 def main(command: list[str]) -> int:
-    """Run ``command``, passing on what it prints, and return its exit code, or ``EXIT_CODE`` if it was ended."""
-    rounds = RouterRounds()
+    """Run ``command``, passing on what it prints, and return its exit code, or ``EXIT_CODE`` if it was ended. All of it
+    goes to standard output, which is a log."""
+    rounds, log = RouterRounds(), sys.stdout
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            print(line, end="", flush=True)
+            log.write(line)
+            log.flush()
             rounds.read(line)
             if rounds.hopeless:
                 process.kill()
-                print(f"error: given up: {rounds}", flush=True)
+                log.write(f"error: given up: {rounds}\n")
                 return EXIT_CODE
     return process.returncode
 
