@@ -54,18 +54,18 @@ class RouterRounds:
 
 
 def main(command: list[str]) -> int:
-    """Run ``command``, passing on what it prints, and return its exit code, or ``EXIT_CODE`` if it was ended. All of it
-    goes to standard output, which is a log."""
-    rounds, log = RouterRounds(), sys.stdout
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    """Run ``command``, passing on the bytes that it prints, and return its exit code, or ``EXIT_CODE`` if it was ended.
+    All of it goes to standard output, which is a log."""
+    rounds, log = RouterRounds(), sys.stdout.buffer
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
         for line in process.stdout:
             log.write(line)
             log.flush()
-            rounds.read(line)
+            rounds.read(line.decode(errors="replace"))
             if rounds.hopeless:
                 process.kill()
-                log.write(f"error: given up: {rounds}\n")
+                log.write(f"error: given up: {rounds}\n".encode())
                 return EXIT_CODE
     return process.returncode
 

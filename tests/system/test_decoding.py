@@ -37,9 +37,16 @@ def expected(model: onnx.ModelProto, tokens: list[int]) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize(("engines", "backend"), [pytest.param(1, "native", marks=pytest.mark.slow), (2, "model")])
-def test_conversations_that_interrupt_each_other(model, engines, backend):
-    options = Options(engines=engines, cancel_interval=600, order="source")  # a search would be most of the time
+@pytest.mark.parametrize(
+    ("engines", "backend", "order"),
+    [
+        pytest.param(1, "native", "search", marks=pytest.mark.slow),
+        pytest.param(2, "model", "search", marks=pytest.mark.slow),  # which is most of the time
+        (2, "model", "source"),
+    ],
+)
+def test_conversations_that_interrupt_each_other(model, engines, backend, order):
+    options = Options(engines=engines, cancel_interval=600, order=order)
     params = replace(TINY, engines=engines)
     image = compile_with_report(model, params, sizes={"past": ROWS}, options=options, jobs=1).image
     tokens = [[int(token) for token in row] for row in NET.tokens(2, STEPS, seed=7)]

@@ -70,9 +70,10 @@ def test_one_that_never_ends_is_ended(tmp_path):
 
 
 def test_one_that_ends_is_passed_on(tmp_path):
-    body = "print('routed'); print('on stderr', file=sys.stderr); sys.exit(7)"
-    done = subprocess.run(script(tmp_path, body), capture_output=True, text=True, check=False)
-    assert (done.returncode, sorted(done.stdout.splitlines())) == (7, ["on stderr", "routed"])
+    """Byte by byte, also what is no text."""
+    body = "sys.stdout.buffer.write(b'routed \\xff\\n'); print('on stderr', file=sys.stderr); sys.exit(7)"
+    done = subprocess.run(script(tmp_path, body), capture_output=True, check=False)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (7, [b"on stderr", b"routed \xff"])
 
 
 @pytest.fixture
