@@ -21,7 +21,7 @@ def clock_table(result: Mapping[str, Any]) -> ColumnTable:
     """Return the clocks that were reached, in MHz."""
     rows = [(name, f"{value:.1f}") for name, value in result["fmax"].items()]
     seeds = [(f"seed {seed}", f"{value:.1f}") for seed, value in result["seeds"].items()]
-    seeds += [(f"seed {seed}", "not routed") for seed in result["unrouted"]]
+    seeds += [(f"seed {seed}: {left}", "not routed") for seed, left in result["unrouted"].items()]
     return table_of("clock, routed", ("", ">MHz"), rows, seeds)
 
 
