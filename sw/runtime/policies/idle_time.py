@@ -1,5 +1,6 @@
 """Schedules layers by idle time (Korean patent application 10-2020-0132759, 2020): resources idle least."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,13 +25,22 @@ def idle_times(state: AcceleratorState, candidate: Candidate) -> Idle:
     which happens with several engines, leaves compute idle until then. A layer of several jobs computes the first while
     it loads the next, so that much of its load counts for nothing.
     """
-    start, cost = state.access_start, candidate.cost
-    begin = max(start, candidate.room)
-    if cost.bytes > state.memory_total - state.memory_used:
-        begin = state.load_end(begin, cost.load, cost.bytes) - cost.load
-    computes = max(begin + cost.load - cost.overlap, candidate.ready)
-    free = state.compute_end if candidate.free is None else candidate.free
-    return Idle(max(0.0, computes - max(state.now, free)), begin - start)
+    now, start, free = state.now, state.access_free, candidate.free
+    load, _, size, overlap, _, _ = candidate.cost
+    if start < now:  # comparisons: max() takes several times as long, and all candidates of all decisions come here
+        start = now
+    begin = candidate.room
+    if begin < start:
+        begin = start
+    if size > state.memory_total - state.memory_used:
+        begin = state.load_end(begin, load, size) - load
+    computes = begin + load - overlap
+    if computes < candidate.ready:
+        computes = candidate.ready
+    if free is None:
+        free = state.compute_end
+    idle = computes - (free if free > now else now)
+    return Idle(idle if idle > 0 else 0.0, begin - start)
 
 
 class IdleTime(OrderPolicy):
@@ -60,10 +70,15 @@ class IdleTime(OrderPolicy):
         if self.window > 1 and any(c.following for c in candidates):
             best = first_of_best(state, candidates, self.window)
         else:
-            idle = [idle_times(state, candidate) for candidate in candidates]
-            least = min((compute + access, access) for compute, access in idle)
-            tied = [one for one, mine in zip(candidates, idle, strict=True) if (sum(mine), mine.access) == least]
-            best = min(tied, key=lambda candidate: seniority(candidate, len(candidates)))
+            tied, least = list[Candidate](), (math.inf, math.inf)
+            for candidate in candidates:
+                compute, access = idle_times(state, candidate)
+                price = compute + access, access
+                if price < least:
+                    tied, least = [candidate], price
+                elif price == least:
+                    tied.append(candidate)
+            best = tied[0] if len(tied) == 1 else min(tied, key=lambda one: seniority(one, len(candidates)))
         return guarded(best, candidates, self._limit)
 
 

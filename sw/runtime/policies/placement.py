@@ -24,6 +24,13 @@ class QueueHeap:
             heapq.heappop(heap)
         return heap[0][1]
 
+    def add_to_smallest(self, amount: float) -> int:
+        """Add ``amount`` to the smallest value; return its queue."""
+        queue = self.smallest()
+        self.values[queue] = value = self.values[queue] + amount
+        heapq.heapreplace(self._heap, (value, queue))
+        return queue
+
     def set(self, queue: int, value: float) -> None:
         """Give ``queue`` a value."""
         self.values[queue] = value
@@ -42,9 +49,7 @@ class ShortestQueue(PlacementPolicy):
 
     def place(self, operator: Operator) -> int:
         """Return the queue that the class describes."""
-        queue = self._queues.smallest()
-        self._queues.set(queue, self._queues.values[queue] + 1)
-        return queue
+        return self._queues.add_to_smallest(1)
 
     def executed(self, operator: Operator, queue: int) -> None:
         """Count one operator fewer in ``queue``."""
@@ -123,9 +128,8 @@ class QueueTime(PlacementPolicy):
         """Return the queue that the class describes."""
         if self._warming:
             self._warm(operator.now)
-        queue = self._queues.smallest()
+        queue = self._queues.add_to_smallest(operator.duration)
         self._added[queue][operator.request, operator.layer] = operator.duration
-        self._queues.set(queue, self._queues.values[queue] + operator.duration)
         return queue
 
     def _warm(self, now: float) -> None:
