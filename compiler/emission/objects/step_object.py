@@ -6,7 +6,7 @@ object.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -22,7 +22,7 @@ from compiler.emission.program.extents import read_box
 from compiler.emission.program.job import JobProgram, Piece
 from compiler.emission.program.job_order import check_jobs, order_of, scheduled_in
 from compiler.emission.program.schedule import TaskSchedule, schedule
-from compiler.emission.program.task import ParameterUse, Task, release
+from compiler.emission.program.task import Task, release
 from compiler.emission.program.verify import verify_jobs
 from compiler.ir import CompileError
 from compiler.plan.layers.step import ModelStep
@@ -233,25 +233,29 @@ def _job(
         masks = [(name, insn.fields[name]) for name in ("wait", "signal") if name in insn.fields]
         return _timed(insn.op, tuple(essential(insn, params)), tuple(masks))
 
-    def add(insn: Insn, most: Sequence[ParameterUse] = ()) -> None:
-        if most:  # it takes longest with the largest parameters
-            largest = Insn(insn.op, insn.fields | {one.field: insn[one.field] + one.most for one in most})
-            raw, duration = insn.encode(), timed(largest)
-        else:
-            key = (insn.op, *insn.fields.items())
-            if key not in made:
-                if len(made) == _MOST_CODES:
-                    made.clear()
-                made[key] = insn.encode(), timed(insn)
-            raw, duration = made[key]
-        code.extend(raw)
-        program.append(duration)
+    def coded(task: Task) -> tuple[bytes, Insn]:
+        insn = private.insn(task, _AT_ZERO) if private else task.insn(_AT_ZERO)
+        # It takes longest with the largest parameters.
+        most = {one.field: insn[one.field] + one.most for one in task.more}
+        return insn.encode(), timed(Insn(insn.op, insn.fields | most) if most else insn)
+
+    def known(task: Task) -> tuple[bytes, Insn]:
+        key = (task.op, *task.numbers.items(), frozenset(task.waits), frozenset(task.signals))
+        if key not in made:
+            if len(made) == _MOST_CODES:
+                made.clear()
+            made[key] = coded(task)
+        return made[key]
 
     for number, task in enumerate(order.tasks):
         if number in cancels:
-            add(Insn(Op.CANCEL, {"point": cancels[number]} if cancels[number] else {}))
+            cancel = Insn(Op.CANCEL, {"point": cancels[number]} if cancels[number] else {})
+            code += cancel.encode()
+            program.append(timed(cancel))
         fixups += [Fixup(len(program), name, value.anchor) for name, value in task.symbols.items()]
-        add(private.insn(task, _AT_ZERO) if private else task.insn(_AT_ZERO), task.more)
+        raw, duration = coded(task) if private or task.more else known(task)
+        code += raw
+        program.append(duration)
     streaming = [task for task in order.tasks if task.unit in (Unit.LD2, Unit.ST2)]
     return JobObject(
         job.engine, job.own_loads, len(order.tasks), order.cycles,

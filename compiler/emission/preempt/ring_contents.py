@@ -182,8 +182,8 @@ class JobRings:
     def _settle(self, held: RingContents, staged: dict[BufferFill, list[Task]], reload: set[Task], cut: int) -> bool:
         """Complete ``held.reload``: a load that runs again as a source only may hit a buffer in LV2 that was brought
         back already, which is then loaded again behind it. False if it may hit what nothing loads."""
-        again = [self._extents.written(task) for task in reload]
         dumped = list(held.dirty)
+        again = [self._extents.written(task) for task in reload] if staged or dumped else []
         for fill, tasks in staged.items():
             extent = self._extent_of(fill, tasks)
             if any(extent.meets(other) for other in again):
@@ -192,7 +192,7 @@ class JobRings:
                 reload.update(tasks)
                 dumped = [other for other in dumped if other != extent]
         held.reload = sorted(reload, key=self._position.__getitem__)
-        return not any(a.meets(b) for a in again for b in dumped)
+        return not any(a.meets(b) for b in dumped for a in again)
 
     def _unchanged_until(self, fill: BufferFill, present: list[Task]) -> int:
         """Return the last cut at which copies of DRAM bring again what the loads ``present`` brought; -1 if they never
@@ -286,7 +286,8 @@ class JobRings:
         origin, first = self._extents.source(load), self._position[load]
         if origin is not None and load.op is not Op.LD0 and self._stores_to(origin):
             for at, task in self._stores[origin.segment]:
-                if at > first and overwrites(task, load, self._extents.params):
+                near = at > first and self._extents.written(task).meets(origin)
+                if near and overwrites(task, load, self._extents.params):
                     return at
         return len(self._order) + 1
 
