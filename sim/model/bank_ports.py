@@ -3,11 +3,14 @@
 import ctypes
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import VEC_CHECK
-from sim.cost.exact.copies import CopySteps, copy_words
-from sim.cost.exact.pipelines import VecSteps, words_of_vec
+from sim.cost.exact.copies import NUMBERED, CopySteps, copy_words
+from sim.cost.exact.pipelines import VecSteps, parameters_of_vec, vec_steps, words_of_vec
 from sim.model.core import NOBODY, Core, Work
 from sim.model.pipes import ChipPipe
 
@@ -65,11 +68,15 @@ class BankPorts:
 
     def _copy(self, work: CopySteps) -> Any:
         if work.runs == 1:
-            return (Work(*work[:4], 0, 0, work.steps, 1, None, None, None),)
+            return (Work(*work[:4], 0, 0, work.steps, 1, 0, work.steps - 1, work.steps),)
         words = copy_words(self._params.lv1_word, work.fields)
         length = min(work.steps, len(words.reads))
+        read = words.fetches[words.fetches >= 0]
+        read -= (read >= NUMBERED // 2) * NUMBERED
+        low, high = (int(read.min()), int(read.max())) if len(read) else (0, -1)
         return Work(
-            *work[:4], 0, 0, length, 1, words.reads.ctypes.data, None, words.writes.ctypes.data,
+            *work[:4], 0, 0, length, 1, low, high, len(words.fetches), words.reads.ctypes.data, None,
+            words.writes.ctypes.data, None, words.fetches.ctypes.data,
         ), words  # fmt: skip
 
     def _vec(self, work: VecSteps) -> Any:
@@ -77,7 +84,20 @@ class BankPorts:
         known = [words for words in asks[:3] if words is not None]
         a, b, writes = (None if words is None else words.ctypes.data for words in asks[:3])
         length = min([work.steps, *map(len, known)])
-        block = work.setup - VEC_CHECK - 2 if work.setup > VEC_CHECK + 2 else 0  # tables with the parameters
+        parameters = parameters_of_vec(self._params, work.fields)
+        usual = vec_steps(self._params, *work.fields).setup
+        if work.setup != usual:  # of a unit that is faster or slower
+            parameters = _stretched(parameters, len(parameters) * (work.setup - 1) // usual)
         return Work(
-            block, work.steps, 0, VEC_CHECK, work.setup, work.tail, length, asks.period or 1, a, b, writes
-        ), asks
+            len(parameters), work.steps, 0, VEC_CHECK, work.setup, work.tail, length, asks.period or 1, 0, 0, 0, a, b,
+            writes, parameters.ctypes.data,
+        ), asks, parameters  # fmt: skip
+
+
+def _stretched(words: npt.NDArray[np.int32], length: int) -> npt.NDArray[np.int32]:
+    """Return ``words``, spread over ``length`` cycles, or as many of them as these have room for."""
+    found = np.full(length, -1, np.int32)
+    asked = np.flatnonzero(words >= 0)
+    if length:
+        found[asked * length // len(words)] = words[asked]
+    return found

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.timing import RUNS_AHEAD, WORDS_AHEAD
+from hw.contract.timing import COPY_ASKED, COPY_FETCHED, RUNS_AHEAD, WORDS_AHEAD
 from sim.cost.exact.excerpt import MOST, Repeated, excerpt
 
 Ints = npt.NDArray[np.int64]
@@ -127,10 +127,12 @@ def written_words(word: int, fields: tuple[int, ...]) -> Sequence[int]:
 
 class CopyWords(NamedTuple):
     """Holds the words that the steps of a copy, or of a VEC, read and write: an int32 for each step, below 0 where
-    there is none, and otherwise counted from the word of byte 0, modulo 2^24."""
+    there is none, and otherwise counted from the word of byte 0, modulo 2^24. ``fetches``: what a source asks a
+    scratchpad for in each cycle from its first request on, which is ahead of the steps where these wait for nothing."""
 
     reads: npt.NDArray[np.int32]
     writes: npt.NDArray[np.int32]
+    fetches: npt.NDArray[np.int32]
 
 
 @lru_cache(maxsize=1 << 10)
@@ -150,10 +152,26 @@ def copy_words(word: int, fields: tuple[int, ...]) -> CopyWords:
     taken = step - before[run]
     reads = ((runs.src - start) // word + source)[run] + taken
     writes = (runs.dst // word)[run] + step - behind
-    return CopyWords(
-        _words(reads, (taken >= 0) & (taken < words[run])),
-        _words(writes, step >= behind),
-    )
+    asked = (taken >= 0) & (taken < words[run])
+    fetches = _fetches(reads[asked], run[asked], words, np.flatnonzero(asked))
+    return CopyWords(_words(reads, asked), _words(writes, step >= behind), fetches)
+
+
+def _fetches(reads: Ints, run: Ints, words: Ints, taken: Ints) -> npt.NDArray[np.int32]:
+    """Return what a source asks for in each cycle, where word k of ``reads`` is of number ``run[k]`` of the runs, which
+    have ``words`` each, and is ``taken[k]`` in that step.
+
+    Runs come one per cycle, and those that read when the one before of these was asked for. A word is asked for behind
+    the word before, once there is room for it.
+    """
+    if not len(reads):
+        return np.empty(0, np.int32)
+    time = run[0] + np.cumsum(np.maximum(1, np.diff(run, prepend=run[0]) - words[np.roll(run, 1)] + 1)) - 1
+    room = taken[:-WORDS_AHEAD] + COPY_FETCHED - COPY_ASKED + 2 - time[WORDS_AHEAD:]
+    time[WORDS_AHEAD:] += np.maximum(0, np.maximum.accumulate(room))
+    found = np.full(time[-1] + 1, -1, np.int32)
+    found[time] = reads % NUMBERED
+    return found
 
 
 def _words(words: Ints, asked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:

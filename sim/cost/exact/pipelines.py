@@ -107,6 +107,22 @@ def vec_words(params: SocParams, op: int, table: int, groups: int) -> tuple[int,
     return block // params.lv1_word, table_bytes // params.lv1_word
 
 
+@lru_cache(maxsize=1 << 8)
+def parameters_of_vec(params: SocParams, values: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """Return the word of LV1 that the VEC instruction with ``VEC_FIELDS`` of ``values`` asks for in each cycle before
+    its first operand, counted from its first parameter, and -1 where there is none. Lanes take a word of the table in
+    ``TABLE_ROW_BYTES`` at a time, and the next is asked for as they end. The table is taken to lie behind the
+    parameters."""
+    f = dict(zip(VEC_FIELDS, values, strict=True))
+    if f["op"] == VecOp.RAW:
+        return np.empty(0, np.int32)
+    block, tables = vec_words(params, f["op"], f["table"], f["n0"] if f["per_channel"] else 1)
+    table = np.full((tables, params.lv1_word // TABLE_ROW_BYTES + 1), -1, np.int32)
+    table[:, -1] = block + np.arange(tables)
+    # The first word of the table waits only until the last parameter has come.
+    return np.concatenate([np.arange(block, dtype=np.int32), table.reshape(-1)[max(0, table.shape[1] - 2) :]])
+
+
 def record_cycles(params: SocParams) -> int:
     """Return the cycles by which the record of a row leaves later than a vector of results."""
     return VEC_RECORD + (params.vec_lanes - 1).bit_length()

@@ -26,7 +26,10 @@ Params = structure(
     "store_buffered full ahead",
 )
 Given = structure("Given", "number side base into lead trail runs steps count part", "bursts")
-Work = structure("Work", "runs steps late ahead setup tail length period", "reads others writes")
+Work = structure(
+    "Work", "runs steps late ahead setup tail length period low high fetched",
+    "reads others writes parameters fetches",
+)  # fmt: skip
 Client = structure("Client", "kind port moved number", "unit")
 
 _I64, _POINTER = ctypes.c_int64, ctypes.c_void_p

@@ -118,6 +118,7 @@ EXPORT void caesura_free(core_t *core) {
         free(core->arenas[arena].ports);
     free(core->arenas);
     free(core->writes);
+    free(core->reads);
     free(core->banks);
     free(core->heap);
     free(core);

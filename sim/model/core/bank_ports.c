@@ -140,6 +140,8 @@ static port_t *at_lv2(pipe_t *pipe) {
     return is_lv2(place) ? &pipe->core->arenas[place->arena].ports[place->port] : 0;
 }
 
+static int is_ld1(const pipe_t *pipe) { return !pipe->vec && pipe->out.arena > LV2_READS; }
+
 /* A port asks for what a stream says; returns by how many cycles it is later than alone, what the port lost included. */
 static i64 ask(core_t *core, const place_t *place, stream_t stream) {
     if (place->arena == NOBODY)
@@ -175,6 +177,11 @@ static i64 copied(pipe_t *pipe, asked_t *asked) {
         end = later(end, begin + p->planned + p->fetched + work->late);
     i64 step = end - work->steps, late;
     late = ask(pipe->core, &pipe->in, (stream_t){step - p->ahead, work->length, asked->from, 1, 1, work->reads, 0});
+    if (is_ld1(pipe))
+        lv2_read(pipe->core, pipe->in.port / 2, &(reading_t){
+            step - p->ahead + late, work->fetched, asked->from, asked->from + work->low, asked->from + work->high,
+            work->fetches,
+        });
     step += late + p->landed - 1;
     late += ask(pipe->core, &pipe->out, (stream_t){step, work->length, asked->into, 1, 0, work->writes, 0});
     pipe->end = end += late;
@@ -191,7 +198,9 @@ static i64 computed(pipe_t *pipe, asked_t *asked) {
     const work_t *work = asked->work;
     i64 begin = asked->begin = later(asked->valid, pipe->ready), late = 0;
     if (work->runs)
-        late = ask(pipe->core, &pipe->in, (stream_t){begin + work->ahead, work->runs, asked->from, 1, 0, 0, 0});
+        late = ask(
+            pipe->core, &pipe->in, (stream_t){begin + work->ahead, work->runs, asked->from, 1, 0, work->parameters, 0}
+        );
     begin += late;
     i64 step = begin + work->setup;
     late = 0;
@@ -236,6 +245,8 @@ EXPORT void caesura_pipe_clear(pipe_t *pipe) {
     for (int side = 0; side < 2; side++)
         if (places[side].arena != NOBODY)
             pipe->core->arenas[places[side].arena].ports[places[side].port] = (port_t){0};
+    if (is_ld1(pipe))
+        pipe->core->reads[pipe->in.port / 2] = (reads_t){0};
     pipe->ready = pipe->end = pipe->follows = 0;
 }
 

@@ -89,6 +89,20 @@ typedef struct {
     i64 head, count, room, before, latest;
 } writes_t;
 
+/* A copy of LD1: in cycle ``start`` + k it reads word ``first`` + ``words[k]`` of LV2 (below 0: none), or, without
+ * ``words``, word ``first`` + k. ``low`` and ``high`` are the least and the greatest of these. */
+typedef struct {
+    i64 start, length, first, low, high;
+    const int32_t *words;
+} reading_t;
+
+enum { READINGS = 8 }; /* that are known of an engine */
+
+typedef struct {
+    reading_t readings[READINGS];
+    i64 newest;
+} reads_t;
+
 struct core;
 
 /* A unit's accesses to banks, one to a cycle: slot k asks for word ``first`` + ``words[k]`` (below 0: none), or, without
@@ -127,10 +141,10 @@ typedef struct {
 } pipe_t;
 
 /* What Python says of an instruction, and of one that it gives: the layouts are those of bank_ports.py and pipes.py.
- * A VEC reads ``runs`` words of parameters from ``ahead`` cycles after it was accepted on. */
+ * A VEC asks for its ``parameters`` in ``runs`` slots, from ``ahead`` cycles after it was accepted on. */
 typedef struct {
-    i64 runs, steps, late, ahead, setup, tail, length, period;
-    const int32_t *reads, *others, *writes;
+    i64 runs, steps, late, ahead, setup, tail, length, period, low, high, fetched;
+    const int32_t *reads, *others, *writes, *parameters, *fetches;
 } work_t;
 
 typedef struct {
@@ -188,7 +202,7 @@ typedef struct core {
     request_t registers[2], *waiting[2];
     i64 waiting_count[2], waiting_room[2];
     burst_t current, interrupted; /* of nobody: none */
-    i64 end, interrupted_last, interrupted_left, free, paced_begin, paced_count, write_next, held_up;
+    i64 end, interrupted_last, interrupted_left, free, paced_begin, paced_count, write_next, held_up, landing;
     list_t units;
     /* faults.c */
     i64 awry, frozen, struck, orders, error, error_begin, error_end, error_base, error_last;
@@ -196,6 +210,8 @@ typedef struct core {
     /* lv2_writes.c */
     writes_t *writes;
     i64 turn, soonest;
+    reads_t *reads;
+    i64 read_until, read_low, read_high; /* when LD1 has read all that is known, and which words at most */
     /* bank_ports.c */
     arena_t *arenas;
     i64 arena_count;
@@ -228,6 +244,8 @@ i64 strikes(core_t *core, i64 at, i64 address);
 void answered(core_t *core);
 i64 stalled(stalls_t *stalls, i64 channel, i64 time, i64 beats);
 
+void lv2_read(core_t *core, i64 engine, const reading_t *reading);
+int meets_at_lv2(core_t *core, i64 time, i64 into, i64 beats);
 i64 held_by_lv2(core_t *core, i64 engine, i64 time, i64 into, i64 beats);
 
 transfer_t *place_for(transfer_t *places, const transfer_t *latest, const given_t *given);
@@ -238,7 +256,7 @@ transfer_t *pop(line_t *line);
 
 void load_ask(load_unit_t *unit, i64 time, i64 generation);
 void load_accepted(load_unit_t *unit, i64 time);
-void load_came(load_unit_t *unit, i64 time, transfer_t *transfer);
+void load_came(load_unit_t *unit, i64 time, transfer_t *transfer, i64 landing);
 void load_done(load_unit_t *unit, i64 time, i64 place, i64 generation);
 void load_recovered(load_unit_t *unit, i64 time, i64 generation);
 void store_announce(store_unit_t *unit, i64 time, i64 generation);

@@ -91,8 +91,8 @@ void load_accepted(load_unit_t *unit, i64 time) {
         load_ask(unit, time - 1, unit->generation);
 }
 
-/* The last beat of a burst of ``transfer`` moved at ``time``. */
-void load_came(load_unit_t *unit, i64 time, transfer_t *transfer) {
+/* The last beat of a burst of ``transfer`` moved at ``time``; LV2 takes it ``landing`` cycles later than it might. */
+void load_came(load_unit_t *unit, i64 time, transfer_t *transfer, i64 landing) {
     core_t *core = of(unit);
     unit->in_flight--;
     if (unit->recovering) {
@@ -111,7 +111,7 @@ void load_came(load_unit_t *unit, i64 time, transfer_t *transfer) {
     if (unit->dead)
         return;
     if (!--transfer->left) {
-        transfer->last = time + core->params.axi_return;
+        transfer->last = time + core->params.axi_return + landing;
         if (transfer == head(&unit->flying))
             finish(unit, transfer);
     }

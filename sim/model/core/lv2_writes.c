@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOWHERE = -1 };
+enum { NOWHERE = -1, MOST_WAITED = 2, NUMBERED = 1 << 24 };
 
 static store_t *oldest(core_t *core, i64 engine) {
     writes_t *writes = &core->writes[engine];
@@ -95,6 +95,70 @@ static int refused(core_t *core, i64 time, i64 load, i64 bank, uint64_t writing)
     return loses;
 }
 
+/* LD1 of ``engine`` takes a copy. */
+void lv2_read(core_t *core, i64 engine, const reading_t *reading) {
+    reads_t *reads = &core->reads[engine];
+    reads->readings[reads->newest++ % READINGS] = *reading;
+    core->read_low = sooner(core->read_low, reading->low);
+    core->read_high = later(core->read_high, reading->high);
+    core->read_until = later(core->read_until, reading->start + reading->length);
+}
+
+/* Whether LD1 of some engine reads a word that the burst writes whose first beat moves at ``time``, while it does. */
+static int read_meanwhile(core_t *core, i64 time, i64 into, i64 beats) {
+    i64 word = core->params.lv1_word, low = into / word, high = (into + beats * core->params.dram_word - 1) / word;
+    i64 begin = time + behind(core);
+    if (begin >= core->read_until)
+        core->read_low = NEVER, core->read_high = NOBODY; /* all is over */
+    if (low > core->read_high || high < core->read_low)
+        return 0;
+    for (i64 engine = 0; engine < core->params.engines; engine++)
+        for (i64 number = 0; number < READINGS; number++) {
+            const reading_t *reading = &core->reads[engine].readings[number];
+            if (low <= reading->high && high >= reading->low && reading->start < begin + beats &&
+                reading->start + reading->length > begin)
+                return 1;
+        }
+    return 0;
+}
+
+/* Whether the data of the burst whose first beat moves at ``time`` and whose last is planned at ``core->end`` may be
+ * held up. */
+int meets_at_lv2(core_t *core, i64 time, i64 into, i64 beats) {
+    return core->end >= core->soonest || read_meanwhile(core, time, into, beats);
+}
+
+/* Whether LD1 asks for ``word`` of LV2 at ``time``. */
+static int asked_for(const reading_t *reading, i64 time, i64 word) {
+    i64 step = time - reading->start;
+    if (step < 0 || step >= reading->length || (reading->words && reading->words[step] < 0))
+        return 0;
+    return (reading->first + (reading->words ? reading->words[step] : step) - word) % NUMBERED == 0;
+}
+
+/* By how many cycles a write of ``word`` at ``time`` waits for reads of it: after the second nobody reads for one. */
+static i64 waits_for_reads(core_t *core, i64 time, i64 word) {
+    for (i64 waited = 0;; waited++) {
+        int asked = 0;
+        for (i64 engine = 0; engine < core->params.engines; engine++)
+            for (i64 number = 0; number < READINGS; number++)
+                asked |= asked_for(&core->reads[engine].readings[number], time + waited, word);
+        if (!asked)
+            return waited;
+        if (waited == MOST_WAITED) {
+            for (i64 engine = 0; engine < core->params.engines; engine++) {
+                lose(&core->arenas[LV2_READS].ports[2 * engine], time + waited);
+                for (i64 number = 0; number < READINGS; number++) {
+                    reading_t *reading = &core->reads[engine].readings[number];
+                    i64 step = time + waited - reading->start;
+                    reading->start += step >= 0 && step < reading->length;
+                }
+            }
+            return waited;
+        }
+    }
+}
+
 /* By how many cycles the data of the burst are held up whose first beat moves at ``time``, to byte ``into``. */
 i64 held_by_lv2(core_t *core, i64 engine, i64 time, i64 into, i64 beats) {
     const params_t *p = &core->params;
@@ -102,7 +166,7 @@ i64 held_by_lv2(core_t *core, i64 engine, i64 time, i64 into, i64 beats) {
     i64 before = port->before, latest = port->latest, begin = time + behind(core);
     i64 taken = time + p->axi_return - 1; /* when the realigner took the word before */
     uint64_t writing = 0;
-    i64 many = 0, alone = NOBODY;
+    i64 many = 0, alone = NOBODY, waited = 0;
     for (i64 number = 0; number < p->engines; number++)
         if (writes_in(core, number, begin, begin + beats)) {
             writing |= (uint64_t)1 << number;
@@ -110,10 +174,14 @@ i64 held_by_lv2(core_t *core, i64 engine, i64 time, i64 into, i64 beats) {
             if (alone == NOBODY)
                 alone = number;
         }
-    if (many || latest >= begin) {
+    int read = read_meanwhile(core, time, into, beats);
+    if (many || read || latest >= begin) {
         for (i64 word = into; word < into + beats * p->dram_word; word += p->dram_word) {
             taken = later(taken + 1, before);
             i64 here = later(taken + landed(core), latest + 1), bank = word / p->lv1_word % p->lv2_banks;
+            i64 waits = read ? waits_for_reads(core, here, word / p->lv1_word) : 0;
+            waited += waits;
+            here += waits;
             const store_t *store = many == 1 ? oldest(core, alone) : 0;
             i64 step = store ? here - store->start : 0;
             /* Most words meet nobody: see this at once. */
@@ -134,7 +202,10 @@ i64 held_by_lv2(core_t *core, i64 engine, i64 time, i64 into, i64 beats) {
     for (i64 number = 0; number < p->engines; number++)
         if (oldest(core, number))
             core->soonest = sooner(core->soonest, oldest(core, number)->start - behind(core));
-    if (latest > taken + landed(core)) /* the next burst may be held up by this one */
+    i64 late = latest - (taken + landed(core));
+    if (waited) /* what last words lose to stores alone is left out */
+        core->landing = late;
+    if (late > 0) /* the next burst may be held up by this one */
         core->soonest = sooner(core->soonest, time);
     return taken - (time + p->axi_return + beats - 1);
 }

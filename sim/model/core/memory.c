@@ -92,7 +92,7 @@ static void interrupt(core_t *core, i64 write) {
     core->interrupted = core->current;
     core->current = taken_from(&core->queues[write]);
     if (!write)
-        core->held_up = 0;
+        core->held_up = core->landing = 0;
     i64 last = last_beat(core, end + 1, core->current.beats, write), left = end - due + 1; /* cycles for the rest */
     core->interrupted_last = last;
     core->interrupted_left = left;
@@ -122,8 +122,8 @@ void serve(core_t *core, i64 time) {
         time = burst->client->moved + burst->pause + 1;
     core->end = last_beat(core, time, burst->beats, burst->write);
     if (!burst->write) {
-        core->held_up = 0;
-        if (core->end >= core->soonest && burst->into >= 0) {
+        core->held_up = core->landing = 0;
+        if (burst->into >= 0 && meets_at_lv2(core, time, burst->into, burst->beats)) {
             core->held_up = held_by_lv2(core, burst->client->port / 3, time, burst->into, burst->beats);
             core->end += core->held_up;
         }
@@ -261,10 +261,12 @@ void refill(core_t *core, i64 time, i64 write) {
     tell_accepted(core, &held, taken);
 }
 
-static void tell_served(core_t *core, const burst_t *burst, i64 time) {
+static void tell_served(core_t *core, const burst_t *burst, i64 time, i64 landing) {
     client_t *client = burst->client;
     switch (client->kind) {
-    case LOAD_UNIT: load_came(client->unit, time, &((load_unit_t *)client->unit)->places[burst->subject]); break;
+    case LOAD_UNIT:
+        load_came(client->unit, time, &((load_unit_t *)client->unit)->places[burst->subject], landing);
+        break;
     case STORE_UNIT: store_went(client->unit, time, burst->subject, burst->beats); break;
     default: core->told.served(burst->subject, time);
     }
@@ -276,7 +278,7 @@ void ended(core_t *core, i64 time, i64 number) {
         return; /* it was interrupted */
     for (;;) {
         burst_t burst = core->current;
-        i64 write = burst.write;
+        i64 write = burst.write, landing = core->landing;
         burst.client->moved = time;
         core->failed = burst.failed;
         if (burst.failed)
@@ -290,14 +292,14 @@ void ended(core_t *core, i64 time, i64 number) {
         core->current.client = 0;
         if (!core->interrupted.client) {
             serve(core, time + 1);
-            tell_served(core, &burst, time);
+            tell_served(core, &burst, time, landing);
             core->resumed = 0;
         } else {
             core->current = core->interrupted;
             core->end = core->interrupted_last;
             i64 left = core->interrupted_left;
             core->interrupted.client = 0;
-            tell_served(core, &burst, time);
+            tell_served(core, &burst, time, landing);
             core->resumed = left;
         }
         if (!core->current.client)
@@ -326,6 +328,8 @@ EXPORT void caesura_memory(core_t *core, const params_t *params) {
     core->writes = calloc(params->engines, sizeof *core->writes);
     for (i64 engine = 0; engine < params->engines; engine++)
         core->writes[engine].before = core->writes[engine].latest = NOBODY;
+    core->reads = calloc(params->engines, sizeof *core->reads);
+    core->read_low = NEVER, core->read_high = NOBODY;
     core->soonest = NEVER;
     set_epoch(core, 0);
 }

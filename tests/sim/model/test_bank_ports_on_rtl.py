@@ -14,7 +14,13 @@ from tests.sim.model.bench import by_unit
 
 TINY = preset("tiny")
 TWO = TINY.replace(name="two engines", engines=2)
+NANO = preset("nano")  #: has one bank of each memory
 RUNS = 160
+#: Rows of three bytes a pixel to rows of four, of which the first row and the last pixel of each are filled.
+PIXELS = {
+    "len": 4, "hi": 3, "n0": 4, "n1": 6, "src_s0": 3, "src_s1": 30, "dst_s0": 4, "dst_s1": 16, "lo1": 1, "hi1": 6,
+    "hi0": 3,
+}  # fmt: skip
 
 
 def copied(op, **fields):
@@ -108,6 +114,48 @@ def test_what_a_copy_loses_to_another_engine_is_its_own():
     for place, runs in rtl.items():
         real, told = [done - begin[0] for _, done in runs], [done - begin[1] for _, done in model[place]]
         assert told == pytest.approx(real, abs=16), (place, real, told)
+
+
+def test_a_table_is_read_at_the_pace_of_the_lanes():
+    """They take a word in two cycles, so that a copy from LV1 goes on in the other."""
+    fields = {"src_acc": 1, "per_channel": 1, "d": 4096, "n1": 12, "n0": 2, "a_s1": 1, "d_s1": 8, "d_s0": 4}
+    _, alone = each_of_both(NANO, [[copied(Op.LD0)]])
+    for table in (0, 1):
+        vec = Insn(Op.VEC, {**fields, "table": table, "p": 256})
+        rtl, model = each_of_both(NANO, [[vec, copied(Op.LD0)]])
+        assert model[0, Unit.LD0] == rtl[0, Unit.LD0], table
+    (begin, end), (first, last) = alone[0, Unit.LD0][0], rtl[0, Unit.LD0][0]
+    assert last - first > end - begin + 25
+
+
+def ends_of_loads(params, body):
+    """Cycles from the first acceptance to the end of each load, on both."""
+    found = each_of_both(params, [body])
+    begin = [min(runs[0][0] for runs in each.values()) for each in found]
+    return [[done - at for _, done in each[0, Unit.LD2]] for each, at in zip(found, begin, strict=True)]
+
+
+def test_a_load_waits_for_reads_of_its_word():
+    """LD1 reads it all the time: the third cycle is that of the write."""
+    loads = [copy(Op.LD2, len=TINY.dram_word)] * 4
+    rtl, model = ends_of_loads(TINY, [*[copied(Op.LD1)] * 2, *loads])
+    free, _ = ends_of_loads(TINY, [*[copied(Op.LD1, src=0x400)] * 2, *loads])
+    assert all(late >= end + 2 for late, end in zip(rtl, free, strict=True))
+    assert model == rtl
+
+
+@pytest.mark.parametrize(
+    ("before", "words"), [(11, 6), (11, 7), (12, 13), (12, 15), (12, 16)], ids=lambda value: str(value)
+)
+def test_what_a_load_writes_when_ld1_reads_it(before, words):
+    """Its last word is that of the last pixels, whose reads come ahead of the pixels that are filled."""
+    short = copied(Op.LD0, n0=1, hi0=1)
+    body = [*[short] * before, copied(Op.LD1, **PIXELS, src=7)]
+    size = words * NANO.dram_word
+    rtl, model = ends_of_loads(NANO, [copy(Op.LD2, len=size, dst=0xA8 - size), *body])
+    free, _ = ends_of_loads(NANO, [copy(Op.LD2, len=size, dst=0x300), *body])
+    assert rtl > free
+    assert model == rtl
 
 
 def test_a_store_to_lv2_is_put_back_by_loads_and_says_so():
