@@ -1,6 +1,7 @@
 """Packed groups and narrow channel tiles on the RTL beside the fast model: outputs of the reference, cycles that agree.
 
-Groups are packed on ``tiny`` itself; narrow tiles take a machine whose vectors cover half of the outputs of an engine.
+Groups are packed on ``tiny``; narrow tiles take machines whose vectors cover half of the outputs of an engine:
+``nano``, whose memories have one bank each, and one with more.
 """
 
 from contextlib import closing
@@ -20,7 +21,7 @@ from sw.driver import Device
 from sw.runtime import Session
 from tests.support.graphs import GraphBuilder, random_inputs
 
-TINY = preset("tiny")
+TINY, NANO = preset("tiny"), preset("nano")
 HALVES = TINY.replace(vec_lanes=4, name="halves")
 SHARE = 0.03  #: of the cycles, by which the model may be off
 #: Cycles beside that: of a whole network, whose first and last layers move runs of a few bytes from and to DRAM, which
@@ -33,6 +34,12 @@ SAME = (1, 1, 1, 1)
 @pytest.fixture(scope="module")
 def tiny():
     with closing(open_simulator(TINY, backends.DEFAULT_BACKEND, costs=HostCosts.free())) as bus:
+        yield Device(bus)
+
+
+@pytest.fixture(scope="module")
+def nano():
+    with closing(open_simulator(NANO, backends.DEFAULT_BACKEND, costs=HostCosts.free())) as bus:
         yield Device(bus)
 
 
@@ -91,5 +98,11 @@ def test_packed_groups(tiny, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_narrow_tiles(halves, seed):
+def test_narrow_tiles(nano, seed):
+    agrees(narrow(seed), nano, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_narrow_tiles_beside_several_banks(halves, seed):
     agrees(narrow(seed), halves, seed)
