@@ -100,16 +100,25 @@ class Heedless(Ld2Unit):
         return m
 
 
-@pytest.mark.formal
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "words are written after an abort",
-        "bursts are asked for after an abort",
-        "idle while a burst is under way",
-    ],
+WRONG = (
+    "words are written after an abort",
+    "bursts are asked for after an abort",
+    "idle while a burst is under way",
 )
+
+
+@pytest.mark.formal
+@pytest.mark.parametrize("wrong", WRONG)
 def test_a_unit_that_does_not_heed_an_abort_is_caught(tmp_path, wrong):
     m, inputs = load_claims(Heedless(wrong))
     with pytest.raises(AssertionError, match="Assert failed"):
         prove(m, inputs, tmp_path, depth=_SOON, induction=False)
+
+
+@pytest.mark.slow
+@pytest.mark.formal
+@pytest.mark.parametrize("wrong", WRONG)
+def test_such_a_unit_is_not_proved_either(tmp_path, wrong):
+    m, inputs = load_claims(Heedless(wrong))
+    with pytest.raises(AssertionError, match="Assert failed"):
+        prove_for_ever(m, inputs, tmp_path)

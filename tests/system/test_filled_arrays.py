@@ -102,7 +102,6 @@ def test_narrow_tiles(nano, seed):
     agrees(narrow(seed), nano, seed)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_narrow_tiles_beside_several_banks(halves, seed):
     agrees(narrow(seed), halves, seed)

@@ -73,12 +73,13 @@ def narrow():
     return compile_with_report(workload(NAME), params, options=Options(lv2_limit=ALL_LV2), jobs=1)
 
 
-def test_what_does_not_fit_is_told_with_the_size_that_would_do(narrow):
+@pytest.mark.parametrize("order", ["source", pytest.param("search", marks=pytest.mark.slow)])
+def test_what_does_not_fit_is_told_with_the_size_that_would_do(narrow, order):
     spill = narrow.spill
     assert spill is not None and spill.bytes > 0 and "do not fit into LV2" in str(spill)
     assert spill.enough is not None and 64 * KIB < spill.enough < 512 * KIB
     wide = replace(TINY, lv2_bytes=512 * KIB)
-    options = Options(lv2_limit=ALL_LV2, order="source")
+    options = Options(lv2_limit=ALL_LV2, order=order)
     assert compile_with_report(workload(NAME), wide, options=options, jobs=1).spill is None
 
 

@@ -34,6 +34,11 @@ def test_memory_access_that_was_free_before_now_starts_now():
     assert idle_times(state(compute_end=50, access_free=20, now=30), candidate(0, 30, 5)).compute == 10
 
 
+def test_compute_that_ended_before_now_idles_from_now_on():
+    assert idle_times(state(compute_end=20, access_free=5, now=30), candidate(0, 12, 5)) == (12, 0)
+    assert idle_times(state(compute_end=50, access_free=5, now=30), candidate(0, 12, 5, free=20.0)) == (12, 0)
+
+
 def test_memory_access_idles_until_memory_is_freed():
     full = state(compute_end=90, access_free=20, used=100, releases=[(60, 50), (90, 50)])
     assert idle_times(full, candidate(0, 10, 5, size=50)).access == 40
