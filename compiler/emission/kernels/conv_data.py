@@ -59,9 +59,11 @@ def weight_blocks(
 
 def _pad(data: npt.NDArray, axis: int, multiple: int, value: int) -> npt.NDArray:
     """``data`` with ``axis`` extended to a multiple of ``multiple``."""
-    extra = [(0, 0)] * data.ndim
-    extra[axis] = (0, -data.shape[axis] % multiple)
-    return np.pad(data, extra, constant_values=value) if extra[axis][1] else data
+    extra = -data.shape[axis] % multiple
+    if not extra:
+        return data
+    shape = (*data.shape[:axis], extra, *data.shape[axis + 1 :])
+    return np.concatenate([data, np.full(shape, value, data.dtype)], axis)  # np.pad takes ten times as long
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,8 @@ def packed_int4(data: bytes, params: SocParams) -> bytes:
 def _vec_params(layer: ConvLayer, tile: ChannelTile, area: int, params: SocParams) -> bytes:
     q, where = layer.requantise, layer.areas[area]
     outs, copies = slice(tile.out, tile.out + tile.outs), pixel_parts(layer, tile, params)
-    extra = (0, params.out_channels // copies - tile.outs)
-    bias, scale = np.tile(np.pad(where.bias[outs], extra), copies), np.tile(np.pad(where.scale[outs], extra), copies)
+    most = params.out_channels // copies
+    bias, scale = (np.tile(_pad(one[outs], 0, most, 0), copies) for one in (where.bias, where.scale))
     block = vec_params(params, bias, scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi)
     if layer.addition is not None and layer.addition.constant is not None:
         block += layer.addition.constant[tile.out : tile.out + tile.outs].tobytes()

@@ -240,7 +240,8 @@ def _job(
         return insn.encode(), timed(Insn(insn.op, insn.fields | most) if most else insn)
 
     def known(task: Task) -> tuple[bytes, Insn]:
-        key = (task.op, *task.numbers.items(), frozenset(task.waits), frozenset(task.signals))
+        numbers = task.numbers
+        key = (task.op, tuple(numbers), tuple(numbers.values()), frozenset(task.waits), frozenset(task.signals))
         if key not in made:
             if len(made) == _MOST_CODES:
                 made.clear()
@@ -252,7 +253,8 @@ def _job(
             cancel = Insn(Op.CANCEL, {"point": cancels[number]} if cancels[number] else {})
             code += cancel.encode()
             program.append(timed(cancel))
-        fixups += [Fixup(len(program), name, value.anchor) for name, value in task.symbols.items()]
+        if task.symbols:
+            fixups += [Fixup(len(program), name, value.anchor) for name, value in task.symbols.items()]
         raw, duration = coded(task) if private or task.more else known(task)
         code += raw
         program.append(duration)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +20,6 @@ from compiler.plan.plan_error import PlanError
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sim.cost import Counts
-
-_PLACE = attrgetter("space", "segment", "low")
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ def _range(extent: Extent, dirty: bool) -> LiveBytes:
 def _joined(extents: Iterable[Extent]) -> list[Extent]:
     """Return the same bytes in extents that neither meet nor touch, in order of memory and address."""
     result: list[Extent] = []
-    for extent in sorted(extents, key=_PLACE):
+    for extent in sorted(extents):
         last = result[-1] if result else None
         if last and (last.space, last.segment) == (extent.space, extent.segment) and extent.low <= last.high:
             result[-1] = last.joined(extent)

@@ -152,9 +152,7 @@ def _between(
 ) -> tuple[int, int]:  # fmt: skip
     """Return the first position, and that behind the last, of ascending ``starts`` at which points may lie behind one
     at ``begin``."""
-    return (
-        int(np.searchsorted(starts, begin + _NEAREST * spacing)), int(np.searchsorted(starts, begin + spacing, "right"))
-    )  # fmt: skip
+    return int(starts.searchsorted(begin + _NEAREST * spacing)), int(starts.searchsorted(begin + spacing, "right"))
 
 
 def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:

@@ -7,8 +7,9 @@ program order, after those that brought *their* source, if that is no longer in 
 of a buffer come earlier, what is there in the end is what was there at the cut.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,6 +23,7 @@ from compiler.emission.program.extents import Extent, Extents, copied_runs, over
 from hw.contract.isa import Op, Segment
 from hw.contract.spaces import Space
 
+_LOADED = (Op.LD1, Op.LD0)  #: what fills a buffer with data that loads bring again
 _COMPUTED = (Op.MAC, Op.VEC, Op.ST1)  #: what fills a buffer with data that exists nowhere else
 _MOST_COPIES = 16  #: runs of one load to LV2 that are listed one by one
 _MANY = 64  #: ranges of a buffer above which neighbours are joined
@@ -86,35 +88,63 @@ def _joined(ranges: list[LiveBytes]) -> Iterator[LiveBytes]:
     yield first._replace(size=size)
 
 
+@dataclass
+class _Copy:
+    """What brings a buffer again: ``loads``, until cut ``until``, while LV2 has the buffers ``beneath``."""
+
+    loads: list[Task]
+    until: int
+    beneath: list[BufferFill]
+
+
+class _Life:
+    """The life of a buffer in a job: ``tasks`` fill it, at ``positions``, in program order; it is live from cut
+    ``first`` to cut ``last``."""
+
+    __slots__ = ("copy", "extents", "fill", "first", "last", "op", "positions", "tasks", "unchanged")
+
+    def __init__(self, fill: BufferFill, tasks: Iterable[Task], position: Mapping[Task, int]) -> None:
+        self.fill, self.op = fill, fill.fillers[0].op
+        self.tasks = sorted(tasks, key=position.__getitem__)
+        self.positions = [position[task] for task in self.tasks]
+        self.first = self.positions[0] + 1
+        self.last = max([position[task] for task in fill.readers], default=-1)
+        #: What is known of it once so many of its tasks have run: the bytes that the first of them write, one more each
+        #: time, and the last cut at which copies of DRAM bring them again.
+        self.extents, self.unchanged = list[Extent](), dict[int, int]()
+        self.copy: _Copy | None = None
+
+    def count(self, cut: int) -> int:
+        """Return how many of its tasks have run at ``cut``."""
+        positions = self.positions
+        return len(positions) if positions[-1] < cut else bisect_left(positions, cut)
+
+
 class JobRings:
     """The buffers of one job whose tasks run in ``order``."""
 
     def __init__(self, job: JobProgram, order: list[Task], extents: Extents) -> None:
         self._order, self._extents = order, extents
-        self._position = {task: number for number, task in enumerate(order)}
+        self._position = position = {task: number for number, task in enumerate(order)}
         parts = [(part, self._last_vec(part.tasks)) for part in job.parts or [job]]
         constants = {load: last for part, last in parts for load in part.constants}
-        self._constants = sorted(constants.items(), key=lambda load: self._position[load[0]])
+        #: Loads of constants in program order, their positions, and those of the last tasks that may read them.
+        self._constants = sorted((position[load], last, load) for load, last in constants.items())
         self._kept = job.kept
-        self._fillers: dict[BufferFill, list[Task]] = {}
+        self._lives: dict[BufferFill, _Life] = {}
         for task in order:
             fill = task.fills
-            if fill and fill not in self._fillers and not self._stays(task):
-                self._fillers[fill] = [task for task in fill.fillers if task not in constants]
-        self._life = {fill: self._cuts(fill) for fill in self._fillers}
+            if fill and fill not in self._lives and not self._stays(task):
+                fillers = [task for task in fill.fillers if task not in constants] if constants else fill.fillers
+                self._lives[fill] = _Life(fill, fillers, position)
         #: By stretch of _NEAR cuts in a row the buffers that are live at some of them, by level, and when they are.
-        self._near: dict[int, list[tuple[int, int, BufferFill]]] = defaultdict(list)
-        levels = {fill: _LEVELS.get(fill.fillers[0].op, -1) for fill in self._life}
-        for fill in sorted(self._life, key=levels.__getitem__):
-            first, last, _ = self._life[fill]
-            for stretch in range(first // _NEAR, last // _NEAR + 1):
-                self._near[stretch].append((first, last, fill))
+        self._near: dict[int, list[tuple[int, int, _Life]]] = defaultdict(list)
+        for life in sorted(self._lives.values(), key=lambda life: _LEVELS.get(life.op, -1)):
+            for stretch in range(life.first // _NEAR, life.last // _NEAR + 1):
+                self._near[stretch].append((life.first, life.last, life))
         #: Of a load: the position of the first store behind it that may change what it read, one past all cuts if none
         #: does; and the last cut at which copies of DRAM bring again what it brought, -1 if they never do.
         self._changes, self._copies = dict[Task, int](), dict[Task, int]()
-        self._unchanged: dict[BufferFill, dict[int, int]] = {}
-        self._extents_of: dict[BufferFill, dict[int, Extent]] = {}
-        self._whole: dict[BufferFill, tuple[list[Task], int] | None] = {}
 
     def _last_vec(self, tasks: Iterable[Task]) -> int:
         """Return the position of the last of ``tasks`` that may read constants; -1 if there is none."""
@@ -128,42 +158,37 @@ class JobRings:
         inside = kept is not None and kept.base <= task.numbers["dst"] < kept.base + kept.size
         return inside or task.numbers["dst_seg"] == Segment.WINDOWS
 
-    def _cuts(self, fill: BufferFill) -> tuple[int, int, int]:
-        """Return the first and last cut at which a buffer is live, the first behind the last if none, and the position
-        of the last task that fills it."""
-        positions = [self._position[task] for task in self._fillers[fill]]
-        return min(positions) + 1, max((self._position[task] for task in fill.readers), default=-1), max(positions)
-
     def dirty_bytes(self) -> npt.NDArray[np.int64]:
         """Return the bytes of computed data that are live, for each cut from 0 to the number of tasks (at its end)."""
-        change = np.zeros(len(self._order) + 2, np.int64)
-        for fill, (first, last, _) in self._life.items():
-            if fill.fillers[0].op in _COMPUTED and first <= last:
-                extent = self._extent_of(fill, self._fillers[fill])
-                change[first] += extent.high - extent.low
-                change[last + 1] -= extent.high - extent.low
-        return np.cumsum(change)[:-1]
+        change = [0] * (len(self._order) + 2)
+        for life in self._lives.values():
+            if life.op in _COMPUTED and life.first <= life.last:
+                extent = self._extent_of(life, len(life.tasks))
+                change[life.first] += extent.high - extent.low
+                change[life.last + 1] -= extent.high - extent.low
+        return np.cumsum(np.array(change, np.int64))[:-1]
 
     def spills_held(self) -> npt.NDArray[np.int64]:
         """Return how many buffers of LV2 wait for their way to DRAM, for each cut."""
         change = np.zeros(len(self._order) + 2, np.int64)
-        for fill, (first, last, _) in self._life.items():
-            if fill.fillers[0].op is Op.ST1 and first <= last:
-                change[first] += 1
-                change[last + 1] -= 1
+        for life in self._lives.values():
+            if life.op is Op.ST1 and life.first <= life.last:
+                change[life.first] += 1
+                change[life.last + 1] -= 1
         return np.cumsum(change)[:-1]
 
     def at(self, cut: int) -> RingContents | None:
         """Return what is live at ``cut``; None if that can neither be dumped nor loaded again."""
-        live = [fill for first, last, fill in self._near[cut // _NEAR] if first <= cut <= last]
+        live = [life for first, last, life in self._near[cut // _NEAR] if first <= cut <= last]
         held, staged, reload = RingContents(), dict[BufferFill, list[Task]](), set[Task]()
-        for fill in live:
-            present = self._present(fill, cut)
-            op, extent = fill.fillers[0].op, self._extent_of(fill, present)
-            loads = self._again(fill, present, cut, staged) if op in (Op.LD1, Op.LD0) else None
+        for life in live:
+            op, count = life.op, life.count(cut)
+            extent = self._extent_of(life, count)
+            loads = self._again(life, count, cut, staged) if op in _LOADED else None
             if op is Op.LD2:
-                staged[fill] = present
-                if self._unchanged_until(fill, present) >= cut:
+                present = life.tasks[:count]
+                staged[life.fill] = present
+                if self._unchanged_until(life, count) >= cut:
                     held.staged.append(present)
                 else:
                     held.dirty.append(extent)
@@ -174,7 +199,7 @@ class JobRings:
                 return None
             else:
                 held.dirty.append(extent)
-        constants = [task for task, last in self._constants if self._position[task] < cut <= last]
+        constants = [load for at, last, load in self._constants if at < cut <= last]
         reload.update(constants)
         held.clean += [self._extents.written(task) for task in constants]
         return held if self._settle(held, staged, reload, cut) else None
@@ -182,25 +207,27 @@ class JobRings:
     def _settle(self, held: RingContents, staged: dict[BufferFill, list[Task]], reload: set[Task], cut: int) -> bool:
         """Complete ``held.reload``: a load that runs again as a source only may hit a buffer in LV2 that was brought
         back already, which is then loaded again behind it. False if it may hit what nothing loads."""
-        dumped = list(held.dirty)
-        again = [self._extents.written(task) for task in reload] if staged or dumped else []
+        dumped, again = list(held.dirty), dict[tuple[Space, int], list[Extent]]()
+        if staged or dumped:
+            for task in reload:
+                extent = self._extents.written(task)
+                again.setdefault((extent.space, extent.segment), []).append(extent)
         for fill, tasks in staged.items():
-            extent = self._extent_of(fill, tasks)
-            if any(extent.meets(other) for other in again):
+            extent = self._extent_of(self._lives[fill], len(tasks))
+            if _meets(extent, again):
                 if any(self._overwritten(task, cut) for task in tasks):
                     return False
                 reload.update(tasks)
                 dumped = [other for other in dumped if other != extent]
         held.reload = sorted(reload, key=self._position.__getitem__)
-        return not any(a.meets(b) for b in dumped for a in again)
+        return not any(_meets(extent, again) for extent in dumped)
 
-    def _unchanged_until(self, fill: BufferFill, present: list[Task]) -> int:
-        """Return the last cut at which copies of DRAM bring again what the loads ``present`` brought; -1 if they never
-        do. Answers are kept: a buffer of many loads is asked about at many cuts."""
-        known = self._unchanged.setdefault(fill, {})
-        if len(present) not in known:
-            known[len(present)] = min(map(self._copied_until, present), default=-1)
-        return known[len(present)]
+    def _unchanged_until(self, life: _Life, count: int) -> int:
+        """Return the last cut at which copies of DRAM bring again what the first ``count`` loads of a buffer brought;
+        -1 if they never do. Answers are kept: a buffer of many loads is asked about at many cuts."""
+        if count not in life.unchanged:
+            life.unchanged[count] = min(map(self._copied_until, life.tasks[:count]))
+        return life.unchanged[count]
 
     def _copied_until(self, load: Task) -> int:
         if load not in self._copies:
@@ -208,52 +235,43 @@ class JobRings:
             self._copies[load] = self._changed_at(load) if listed else -1
         return self._copies[load]
 
-    def _present(self, fill: BufferFill, cut: int) -> list[Task]:
-        """Those of the tasks that fill a buffer which have run at ``cut``."""
-        tasks = self._fillers[fill]
-        return tasks if self._life[fill][2] < cut else [task for task in tasks if self._position[task] < cut]
+    def _extent_of(self, life: _Life, count: int) -> Extent:
+        """Return the bytes that the first ``count`` of a buffer's tasks write."""
+        known = life.extents
+        while len(known) < count:
+            extent = self._extents.written(life.tasks[len(known)])
+            known.append(known[-1].joined(extent) if known else extent)
+        return known[count - 1]
 
-    def _extent_of(self, fill: BufferFill, present: list[Task]) -> Extent:
-        """Return the bytes that those of a buffer's tasks write which are ``present``: equally many are the same
-        ones."""
-        known = self._extents_of.setdefault(fill, {})
-        if len(present) not in known:
-            known[len(present)] = self._extent(present)
-        return known[len(present)]
+    def _again(self, life: _Life, count: int, cut: int, staged: Container[BufferFill]) -> list[Task] | None:
+        """Return what brings a buffer again of whose tasks the first ``count`` have run, see :meth:`_bring`."""
+        if count == len(life.tasks):
+            copy = life.copy or self._copy(life)
+            if all([fill in staged for fill in copy.beneath]):
+                return copy.loads if cut <= copy.until else None
+        return self._bring(life.tasks[:count], cut, staged)
 
-    def _again(
-        self, fill: BufferFill, present: list[Task], cut: int, staged: Mapping[BufferFill, list[Task]]
-    ) -> list[Task] | None:
-        """Return what brings a buffer again of whose tasks those ``present`` have run, see :meth:`_bring`."""
-        whole = self._on_chip(fill) if len(present) == len(self._fillers[fill]) else None
-        if whole is None:
-            return self._bring(present, cut, staged)
-        loads, until = whole
-        return loads if cut <= until else None
+    def _copy(self, life: _Life) -> _Copy:
+        """Return what brings all of a buffer again as long as LV2 has what its data pass through there. Answers are
+        kept: a buffer is asked about at each cut of its life."""
+        if life.copy is None:
+            life.copy = copy = _Copy([], len(self._order) + 1, [])
+            for task in life.tasks:
+                copy.loads.append(task)
+                sources = self._buffers_read(task)
+                if not sources:
+                    copy.until = min(copy.until, self._changed_at(task))
+                for source in sources:
+                    if source.fillers[0].op is Op.LD2:
+                        copy.beneath.append(source)
+                        continue
+                    above = self._copy(self._lives[source])
+                    copy.loads += above.loads
+                    copy.beneath += above.beneath
+                    copy.until = min(copy.until, above.until)
+        return life.copy
 
-    def _on_chip(self, fill: BufferFill) -> tuple[list[Task], int] | None:
-        """Return what brings all of a buffer again and the last cut at which it does; None if its data pass through
-        LV2, where they may be at a cut. Answers are kept: a buffer is asked about at each cut of its life."""
-        if fill not in self._whole:
-            self._whole[fill] = self._found_on_chip(fill)
-        return self._whole[fill]
-
-    def _found_on_chip(self, fill: BufferFill) -> tuple[list[Task], int] | None:
-        loads, until = list[Task](), len(self._order) + 1
-        for task in self._fillers[fill]:
-            loads.append(task)
-            sources = self._buffers_read(task)
-            if not sources:
-                until = min(until, self._changed_at(task))
-            for source in sources:
-                above = None if source.fillers[0].op is Op.LD2 else self._on_chip(source)
-                if above is None:
-                    return None
-                loads += above[0]
-                until = min(until, above[1])
-        return loads, until
-
-    def _bring(self, tasks: Iterable[Task], cut: int, staged: Mapping[BufferFill, list[Task]]) -> list[Task] | None:
+    def _bring(self, tasks: Iterable[Task], cut: int, staged: Container[BufferFill]) -> list[Task] | None:
         """``tasks`` and the loads of their sources; None if a source has been overwritten since. ``staged``: buffers in
         LV2 that are brought back before."""
         loads: list[Task] = []
@@ -263,7 +281,7 @@ class JobRings:
             if not sources and self._overwritten(task, cut):
                 return None
             for fill in sources:
-                above = [] if fill in staged else self._bring(self._fillers[fill], cut, staged)
+                above = [] if fill in staged else self._bring(self._lives[fill].tasks, cut, staged)
                 if above is None:
                     return None
                 loads += above
@@ -271,7 +289,7 @@ class JobRings:
 
     def _buffers_read(self, task: Task) -> list[BufferFill]:
         """Return the buffers of rings that ``task`` reads."""
-        return [fill for fill in task.reads if fill in self._fillers]
+        return [fill for fill in task.reads if fill in self._lives]
 
     def _overwritten(self, load: Task, cut: int) -> bool:
         """A store between ``load`` and ``cut`` may have changed what it read."""
@@ -314,3 +332,9 @@ class JobRings:
         extents = [self._extents.written(task) for task in tasks]
         low, high = min(extent.low for extent in extents), max(extent.high for extent in extents)
         return extents[0]._replace(low=low, high=high)
+
+
+def _meets(extent: Extent, others: Mapping[tuple[Space, int], list[Extent]]) -> bool:
+    """Return whether an extent shares bytes with any of ``others``, which are listed by where they lie."""
+    near = others.get((extent.space, extent.segment))
+    return near is not None and any(extent.low < other.high and other.low < extent.high for other in near)

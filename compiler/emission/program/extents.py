@@ -59,8 +59,8 @@ def written(task: Task, params: SocParams) -> Extent:
         rows, row = (f.get("p1", 1) - 1) * f.get("acc_s", 0) + f.get("p0", 1), 4 * params.out_channels
         return Extent(Space.LV0_ACC, 0, f.get("acc", 0) * row, (f.get("acc", 0) + rows) * row)
     if task.op is Op.VEC:
-        return Extent(Space.LV1, 0, *_written(f, "d", params.vec_lanes).bounds())
-    low, high = written_box(task).bounds()
+        return Extent(Space.LV1, 0, *_bounds(f, "d", params.vec_lanes))
+    low, high = _bounds(f, "dst", f.get("len", 1))
     if task.op is Op.LD0:
         return _lv0(f, low, high, params)
     if task.op is Op.LD1:
@@ -149,6 +149,18 @@ def _written(fields: Mapping[str, int], name: str, run: int) -> Box:
     get = fields.get  # spelt out: regions ask this of every task
     shape = (get("n2", 1), get("n1", 1), get("n0", 1), run)
     return Box(get(name, 0), shape, (get(name + "_s2", 0), get(name + "_s1", 0), get(name + "_s0", 0), 1))
+
+
+def _bounds(fields: Mapping[str, int], name: str, run: int) -> tuple[int, int]:
+    """Return the bounds of what loops write, see :func:`_written`: asked of every task, most of which loop little."""
+    get = fields.get
+    low = high = get(name, 0)
+    for loop in _LOOPS:
+        count = get("n" + loop, 1)
+        if count != 1:
+            last = (count - 1) * get(name + "_s" + loop, 0)
+            low, high = low + min(last, 0), high + max(last, 0)
+    return (low, high + run) if run and get("n2", 1) and get("n1", 1) and get("n0", 1) else (0, 0)
 
 
 def read_box(task: Task) -> Box:

@@ -6,7 +6,6 @@ Kernels emit tasks in the order in which each unit shall execute them; the order
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple, cast
 
 from compiler.emission.program.address import Address, JobAddresses, Symbol, offset_of
@@ -15,6 +14,8 @@ from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.slots import Added
 from sim.cost import insn_cycles
+
+_NO_SYMBOLS: Mapping[str, Symbol] = {}  #: of the tasks that have none
 
 
 class ParameterUse(NamedTuple):
@@ -25,12 +26,14 @@ class ParameterUse(NamedTuple):
     most: int
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Task:
     """Is one instruction: its fields without semaphores, the semaphores it waits for and signals, the buffer of a ring
     that it helps to fill, and those it reads.
 
-    Fields to which jobs add parameters hold what results at most; ``more`` says which, and how much of it is added."""
+    Fields to which jobs add parameters hold what results at most; ``more`` says which, and how much of it is added.
+    ``numbers`` are the fields as numbers, in which symbolic addresses count from their anchors; ``symbols`` are those
+    that are symbolic."""
 
     op: Op
     fields: Mapping[str, Address]
@@ -40,10 +43,21 @@ class Task:
     fills: "BufferFill | None" = None
     reads: "list[BufferFill]" = field(default_factory=list)
     unit: Unit = field(init=False)  #: that executes the instruction
+    numbers: Mapping[str, int] = field(init=False)
+    symbols: Mapping[str, Symbol] = field(init=False)
     _took: tuple[int, int] = (0, 0)  #: typical cycles, and for how many engines
 
     def __post_init__(self) -> None:
         self.unit = UNIT_OF[self.op]
+        self._resolve()
+
+    def _resolve(self) -> None:
+        fields = self.fields
+        if Symbol in map(type, fields.values()):
+            self.numbers = {name: offset_of(value) for name, value in fields.items()}
+            self.symbols = {name: value for name, value in fields.items() if isinstance(value, Symbol)}
+        else:
+            self.numbers, self.symbols = cast(Mapping[str, int], fields), _NO_SYMBOLS
 
     def cycles(self, params: SocParams, engines: int) -> int:
         """Return the typical cycles of the instruction while ``engines`` share DRAM, wherever it is moved."""
@@ -51,25 +65,11 @@ class Task:
             self._took = insn_cycles(self.op, self.fields, params, engines), engines
         return self._took[0]
 
-    @cached_property
-    def numbers(self) -> Mapping[str, int]:
-        """Return the fields as numbers; symbolic addresses count from their anchors."""
-        if Symbol not in map(type, self.fields.values()):
-            return cast(Mapping[str, int], self.fields)
-        return {name: offset_of(value) for name, value in self.fields.items()}
-
-    @property
-    def symbols(self) -> Mapping[str, Symbol]:
-        """Return the fields that are symbolic addresses."""
-        if self.numbers is self.fields:
-            return {}
-        return {name: value for name, value in self.fields.items() if isinstance(value, Symbol)}
-
     def move(self, fields: Mapping[str, Address]) -> None:
         """Replace ``fields``, which are addresses."""
         if fields:
             self.fields = {**self.fields, **fields}
-            self.__dict__.pop("numbers", None)
+            self._resolve()
 
     def insn(self, addresses: JobAddresses) -> Insn:
         """Return the instruction of a job that lies at ``addresses``."""
@@ -107,7 +107,7 @@ def release(tasks: Iterable[Task]) -> None:
         task.reads.clear()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class BufferFill:
     """What one buffer of a ring holds for a while: ``address`` of the buffer, the tasks that fill and read it, and when
     the latest of these comes among all that read the ring."""

@@ -77,8 +77,9 @@ class RegionRules:
         if len(self.outside.intersection(members)) > 1 or len(parameters_of(layers)) > PARAMETERS:
             return False
         attention = any(isinstance(layer, ProductLayer) for layer in layers)
-        longest = max(self.longest, _ATTENTION * attention, *(self.times[number].busy.max() for number in members))
-        if float(np.max(sum(self.times[number].busy for number in members))) > longest:
+        units = [self.times[number].units for number in members]
+        longest = max(self.longest, _ATTENTION * attention, *map(max, units))
+        if max(map(sum, zip(*units, strict=True))) > longest:
             return False
         return self._fits(members) and math.isfinite(self._work(members).least)
 
@@ -193,7 +194,7 @@ class RegionRules:
             for at, maker in enumerate(members[:place])
             if reader in self.readers[maker]
         ]
-        return edges, [place for place, number in enumerate(members) if not self.times[number].busy.any()]
+        return edges, [place for place, number in enumerate(members) if not any(self.times[number].units)]
 
     def _shares(
         self, members: Sequence[int], edges: Sequence[tuple[int, int]], idle: Sequence[int]
