@@ -1,12 +1,15 @@
 """Runs nextpnr, and ends it where its router goes round for ever: ``python patience.py COMMAND ...``.
 
 Router2 takes up the nets of wires that are in use twice, and where it is told to those that are too slow, round by
-round, until none is left. Of what does not fit, it says the same number for hours.
+round, until none is left. Of what does not fit, it says the same number for hours. It is ended as well where nobody
+waits for it any more: who started this process was killed.
 """
 
+import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,6 +18,7 @@ PATIENCE = 60
 #: Where so many are left each round is long, and none that stood still there for ``SHORT`` rounds ended well.
 MANY, SHORT = 1_000, 20
 EXIT_CODE = 3
+_LOOK = 1.0  #: seconds after which it is looked again whether somebody waits
 _ROUND = re.compile(r"\biter=(\d+) .*?\boverused=(\d+)(?:.* tmgfail=(\d+))?")
 
 
@@ -59,6 +63,7 @@ def main(command: list[str]) -> int:
     rounds, log = RouterRounds(), sys.stdout.buffer
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
+        threading.Thread(target=_end_unawaited, args=(process, os.getppid()), daemon=True).start()
         for line in process.stdout:
             log.write(line)
             log.flush()
@@ -68,6 +73,16 @@ def main(command: list[str]) -> int:
                 log.write(f"error: given up: {rounds}\n".encode())
                 return EXIT_CODE
     return process.returncode
+
+
+def _end_unawaited(process: subprocess.Popen[bytes], parent: int) -> None:
+    while True:
+        try:
+            process.wait(_LOOK)
+            return
+        except subprocess.TimeoutExpired:
+            if os.getppid() != parent:
+                process.kill()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -74,6 +75,31 @@ def test_one_that_ends_is_passed_on(tmp_path):
     body = "sys.stdout.buffer.write(b'routed \\xff\\n'); print('on stderr', file=sys.stderr); sys.exit(7)"
     done = subprocess.run(script(tmp_path, body), capture_output=True, check=False)
     assert (done.returncode, sorted(done.stdout.splitlines())) == (7, [b"on stderr", b"routed \xff"])
+
+
+def test_one_that_nobody_waits_for_any_more_is_ended(tmp_path):
+    """Who started it was killed, and could not tell it."""
+    marks = tmp_path / "marks"
+    body = f"while True: print('on', file=open({str(marks)!r}, 'a'), flush=True); time.sleep(0.05)"
+    starter = f"import subprocess; subprocess.run({script(tmp_path, body)!r})"
+    with subprocess.Popen([sys.executable, "-c", starter]) as process:
+        until(marks.exists)
+        process.kill()
+    last = []
+
+    def quiet():
+        last.append(marks.stat().st_size)
+        time.sleep(1)
+        return marks.stat().st_size == last[-1]
+
+    until(quiet)
+
+
+def until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @pytest.fixture
