@@ -6,11 +6,14 @@ import pytest
 from compiler import ir
 from compiler.emission.preempt.points import PointLimits
 from compiler.emission.preempt.ring_contents import JobRings
-from compiler.emission.program.task import Task
+from compiler.emission.program import JobProgram
+from compiler.emission.program.extents import Extent, Extents
+from compiler.emission.program.task import BufferFill, Task
 from compiler.pipeline import build
 from compiler.plan.options import Options
 from hw.contract.isa import Insn, Op, Segment
 from hw.contract.params import SocParams, preset
+from hw.contract.spaces import Space
 from hw.image.image import Image
 from sim.cost import UNIT_START, insn_cycles
 from tests.support.check.preemption import check_points
@@ -164,3 +167,35 @@ def test_what_brings_a_buffer_again_is_asked_once(monkeypatch):
     assert len(image.meta.cancel_points) > 200
     loads = [task for task in asked if task.op in (Op.LD0, Op.LD1)]
     assert len(loads) <= 1.5 * len(set(loads))
+
+
+def _filled(load: Task, reader: Task) -> None:
+    """``load`` fills a buffer that ``reader`` reads."""
+    load.fills = BufferFill("buffer", load.numbers["dst"], 0, [load], [reader])
+    reader.reads.append(load.fills)
+
+
+def _rings(*order: Task) -> JobRings:
+    return JobRings(JobProgram(TINY, 0, tasks=list(order)), list(order), Extents(TINY))
+
+
+def test_what_a_store_has_written_over_is_not_loaded_again():
+    """It is dumped where it can be, or there is no point; wherever in its source the store wrote."""
+    lv2 = {"src_seg": Segment.LV2, "len": 64}
+    for at, dumped in ((0, True), (63, True), (64, False)):
+        store = Task(Op.ST1, {"src": 512, "dst": 128 + at, "len": 32, "dst_seg": Segment.LV2})
+        load, vec = Task(Op.LD1, {"src": 128, "dst": 256, **lv2}), Task(Op.VEC, {"a": 256, "d": 512})
+        _filled(load, vec)
+        rings, place = _rings(load, store, vec), Extent(Space.LV1, 0, 256, 320)
+        before, behind = rings.at(1), rings.at(2)
+        assert before and behind and (before.clean, before.reload, before.dirty) == ([place], [load], [])
+        assert (behind.dirty, behind.clean, behind.reload) == (([place], [], []) if dumped else ([], [place], [load]))
+
+        load, first = Task(Op.LD1, {"src": 128, "dst": 256, **lv2}), Task(Op.LD0, {"src": 256, "dst": 0, "len": 64})
+        mac = Task(Op.MAC, {})
+        _filled(load, first)
+        _filled(first, mac)
+        rings = _rings(load, first, store, mac)
+        before, behind = rings.at(2), rings.at(3)
+        assert before and before.reload == [load, first]
+        assert behind is None if dumped else behind and behind.reload == [load, first]
