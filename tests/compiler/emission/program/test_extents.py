@@ -1,4 +1,4 @@
-"""What an LD0 is said to write is what the machine finds that it does."""
+"""What an instruction is said to write is what the machine finds that it does, and what its boxes are."""
 
 import random
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from compiler.emission.program import JobProgram
-from compiler.emission.program.extents import written
+from compiler.emission.program.extents import written, written_box
+from compiler.emission.program.task import Task
 from hw.contract.isa import Insn, Lv0Space, Op
 from hw.contract.params import preset
 from sim.functional.units import Units
@@ -28,3 +29,15 @@ def test_bytes_of_each_pe(space):
         assert extent.space == write.space
         assert extent.low // params.rows == low and -(-extent.high // params.rows) == high
         seen += 1
+
+
+@pytest.mark.parametrize("op", [Op.LD1, Op.LD2, Op.ST1, Op.ST2])
+def test_hulls_are_those_of_the_boxes(op):
+    """They are found without these, also where strides go back, or loops do nothing."""
+    rng = random.Random(op.name)
+    for _ in range(500):
+        counts = {f"n{loop}": rng.randint(0, 4) for loop in range(3) if rng.random() < 0.7}
+        strides = {f"dst_s{loop}": rng.randint(-300, 300) for loop in range(3) if rng.random() < 0.7}
+        task = Task(op, {"dst": rng.randint(0, 5000), "len": rng.randint(0, 70), "dst_seg": 1} | counts | strides)
+        extent = written(task, preset("tiny"))
+        assert (extent.low, extent.high) == written_box(task).bounds(), task
