@@ -19,21 +19,21 @@ area assembly band bar base beam bench between bits blend board box branch build
 chain change channel chart check choice choose client closed code collector column combinational combinations combine
 command compile component const constant contained content context contract control copy cost cut cycle cycles data
 datapath decode defer demo dependencies design died diff dimension disagreement division docgen duplicate dynamic
-earliest edge element emission emit end equal error estimate exact excerpt expand export expressions failed family feed
-fetch field file fill finish first fit flag flat float flop flow fold foreign form format found frontend function
-functional fusesoc gather geometry grain greedy handle heap held html importer index inference info inner instance
-interconnect interfaces interleave interrupt joined latency layout least length library life limits line link lite log
-lookup loop lower made mask matrix measure measurements memory metrics mismatch missed mode module move multiplied
-multipliers name narrow native need neighbours nest netlist next no normalise not now number object of on open option
-options origin other out output ownership pad parameter partition past path patience pending periodic permute picture
-piece pipeline pixel plain plot pointwise poisson pool prepare pressure priority private problem process product
-progress quantise read real realign receiver recipe recovery reduce refuse registry release remedies repeat report reset
-reshape resize robin role room round rule runtime sample scale schema scope search sequence serial serve served serving
-sets settle setup short shortest side signature simulate simulators sink situation slave slice sliding slope snapshot
-softmax space started status stop storage store strided structure sum surroundings synchronised table taking terminal
-text timeout together tolerant tool toolchain top trace traffic transmitter transpose tree turns uncut unpack unroll
-unsupported until urgent usage use value variation vector verify version view visible wait waveforms way whatif why
-width work worst write written
+earliest edge element emission emit enable end equal error estimate exact excerpt expand export expressions failed
+family feed fetch field file fill finish first fit flag flat float flop flow fold foreign form format found frontend
+function functional fusesoc gather geometry grain greedy handle heap held html importer index inference info inner
+instance interconnect interfaces interleave interrupt joined latency layout least length library life limits line link
+lite log lookup loop lower made mask matrix measure measurements memory metrics mismatch missed mode module move
+multiplied multipliers name narrow native need neighbours nest netlist next no normalise not now number object of on
+open option options origin other out output ownership pad parameter partition past path patience pending periodic
+permute picture piece pipeline pixel plain plot pointwise poisson pool prepare pressure priority private problem process
+product progress quantise read real realign receiver recipe recovery reduce refuse registry release remedies repeat
+report reset reshape resize robin role room round rule runtime sample scale schema scope search sequence serial serve
+served serving sets settle setup short shortest side signature simulate simulators sink situation slave slice sliding
+slope snapshot softmax space started status stop storage store strided structure sum surroundings synchronised table
+taking terminal text timeout together tolerant tool toolchain top trace traffic transmitter transpose tree turns uncut
+unpack unroll unsupported until urgent usage use value variation vector verify version view visible wait waveforms way
+whatif why width work worst write written
 """,
 )
 

@@ -1,5 +1,6 @@
 """The second stage: maps a netlist to the cells of an ECP5."""
 
+import inspect
 import json
 import math
 import re
@@ -7,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from caesura.fpga import enables, folding
 from caesura.fpga.netlist import TOP, Netlist
 from caesura.fpga.tools import yosys
 
@@ -18,10 +20,15 @@ NARROW = 6
 _SOFT = "$__soft_mul"
 #: How sums, and products that take no block, become carry chains.
 _CHAINS = Path(__file__).with_name("chains.v")
-#: Up to where products become blocks these are the commands of ``synth_ecp5``.
+_BEGIN = f"synth_ecp5 -top {TOP} -run begin:coarse"
+#: Up to where products become blocks these are the commands of ``synth_ecp5``: ahead of :mod:`caesura.fpga.enables`,
+#: and behind it.
+_FLAT = (
+    "read_rtlil netlist.il", _BEGIN, "proc", "flatten", "opt_expr", "opt_clean",
+    f"select {TOP}", "write_rtlil -selected flat.il",
+)  # fmt: skip
 _COARSE = (
-    "read_rtlil netlist.il", f"synth_ecp5 -top {TOP} -run begin:coarse", "proc", "flatten", "opt_expr", "opt_clean",
-    "opt -nodffe -nosdff", "fsm", "opt", "wreduce", "peepopt", "opt_clean", "share",
+    "read_rtlil enables.il", _BEGIN, "opt -nodffe -nosdff", "fsm", "opt", "wreduce", "peepopt", "opt_clean", "share",
     "techmap -map +/cmp2lut.v -D LUT_WIDTH=4", "opt_expr", "opt_clean",
 )  # fmt: skip
 _WIDTHS = " ".join(f"-D DSP_{factor}_MAXWIDTH={BLOCK} -D DSP_{factor}_MINWIDTH={NARROW + 1}" for factor in "AB")
@@ -30,7 +37,10 @@ _MAP = (
     "techmap -map chains.v", "opt_clean", f"synth_ecp5 -top {TOP} -run coarse: -json mapped.json",
 )  # fmt: skip
 #: All that a mapped netlist depends on, beside the netlist and the version of Yosys.
-DEPENDS_ON = (*_COARSE, *_MAP, _CHAINS.read_text(), "no_rw_check", "elements named apart")
+DEPENDS_ON = (
+    *_FLAT, *_COARSE, *_MAP, _CHAINS.read_text(), "no_rw_check", "elements named apart",
+    *map(inspect.getsource, (enables, folding)),
+)  # fmt: skip
 #: A product as RTLIL has it, with its parameters.
 _PRODUCT = re.compile(r"^  cell \$mul (\S+)\n((?:    parameter .*\n)+)", re.MULTILINE)
 #: A memory of whose words none is looked at that is read while it is written, and what a reader says of that.
@@ -64,28 +74,31 @@ def with_elements_apart(rtlil: str) -> str:
 def synthesise(netlist: Netlist, work: Path, logic: int | None = None) -> bytes:
     """Return the mapped netlist as Yosys' JSON. Look-up tables between two registers may take ``logic`` picoseconds,
     with some for wires, and are fewer for it; None: as little as can be. Raises :class:`sim.toolchain.BuildError`."""
-    return _mapped(netlist, (), work, logic)
+    _flatten(netlist, work)
+    return _mapped((), work, logic)
 
 
 def synthesise_without(netlist: Netlist, excess: int, work: Path, logic: int | None = None) -> bytes:
     """Return the netlist mapped with ``excess`` multipliers fewer: the narrowest products become adders. ``logic``: as
     of :func:`synthesise`. Raises :class:`sim.toolchain.BuildError`."""
-    _write(netlist, work)
+    _flatten(netlist, work)
     yosys((*_COARSE, "write_rtlil coarse.il"), work)
     coarse = (work / "coarse.il").read_text()
-    return _mapped(netlist, [f"chtype -set {_SOFT} c:{name}" for name in _narrowest(coarse, excess)], work, logic)
+    return _mapped([f"chtype -set {_SOFT} c:{name}" for name in _narrowest(coarse, excess)], work, logic)
 
 
-def _mapped(netlist: Netlist, choices: Sequence[str], work: Path, logic: int | None) -> bytes:
-    _write(netlist, work)
+def _flatten(netlist: Netlist, work: Path) -> None:
+    """Write ``enables.il``: the netlist as a single module, ready to be mapped."""
+    (work / "netlist.il").write_text(with_elements_apart(without_collisions(netlist.text)))
+    yosys(_FLAT, work)
+    (work / "enables.il").write_text(enables.with_enables((work / "flat.il").read_text()))
+
+
+def _mapped(choices: Sequence[str], work: Path, logic: int | None) -> bytes:
     (work / "chains.v").write_text(_CHAINS.read_text())
     bound = () if logic is None else (f"scratchpad -set abc9.D {logic}",)
     yosys((*_COARSE, *choices, *bound, *_MAP), work)
-    return (work / "mapped.json").read_bytes()
-
-
-def _write(netlist: Netlist, work: Path) -> None:
-    (work / "netlist.il").write_text(with_elements_apart(without_collisions(netlist.text)))
+    return folding.folded((work / "mapped.json").read_bytes())
 
 
 def _narrowest(coarse: str, number: int) -> list[str]:
