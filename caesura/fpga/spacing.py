@@ -17,7 +17,7 @@ from caesura.fpga.synthesis import TOP, top_of
 #: How the names of cells begin that keep places empty.
 GAP = "$gap$"
 #: The share of the places that are left which a design may take, and the closest rows that are left empty.
-_FULL, _CLOSEST = 0.8, 3
+_FULL, _CLOSEST = 0.8, 4
 _LOGIC = re.compile(r"R(\d+)C(\d+):PLC2")
 #: Bels of a half: the cell that takes one, its parameters (text of digits alone ends in a space), and its ports.
 _KINDS = {
