@@ -53,7 +53,7 @@ class SiliconMachine(NamedTuple):
 
 MACHINES = {
     "ecp5": SiliconMachine(PARTS["lfe5um5g-85f"], 150, 75.0, (), 7_000),
-    "nano": SiliconMachine(PARTS["lfe5um5g-85f"], 44, 61.0, (1,)),
+    "nano": SiliconMachine(PARTS["lfe5um5g-85f"], 44, 64.0, (1,)),
 }
 #: What the tools alone may change between two netlists that are nearly the same, as a share.
 FMAX_TOLERANCE, LUT_TOLERANCE = 0.07, 0.05
