@@ -41,9 +41,10 @@ SEEDS = (1, 2, 3)
 
 class SiliconMachine(NamedTuple):
     """Is a whole machine that is to fit a ``part``: how many ``multipliers`` it may take of it, and the ``seeds`` with
-    which it is placed and routed, none where that does not succeed. ``clock``, in MHz, is what it reaches at least, and
-    ``target`` what the tools aim at: the router takes up what is too slow for it again and again, by an analysis of its
-    own, which may be less strict than the last one. ``logic``: see :func:`caesura.fpga.synthesis.synthesise`."""
+    which it is placed and routed, none where that does not succeed. ``clock``, in MHz, is what it reaches at least if
+    it is routed, and ``target`` what the tools aim at: the router takes up what is too slow for it again and again, by
+    an analysis of its own, which may be less strict than the last one. ``logic``: see
+    :func:`caesura.fpga.synthesis.synthesise`."""
 
     part: Part
     multipliers: int

@@ -58,19 +58,15 @@ class _Gates:
 def with_enables(rtlil: str) -> str:
     """Return a netlist of a single module, as Yosys writes it, that does the same."""
     muxes = {found["out"]: _Mux(**found.groupdict()) for found in _MUX.finditer(rtlil)}
-    gates, before = _Gates(), {out: str(mux) for out, mux in muxes.items()}
+    gates = _Gates()
     for mux in muxes.values():
         while _merged(mux, muxes, gates):
             pass
     if not gates.text:
         return rtlil
-
-    def rewritten(found: re.Match[str]) -> str:
-        now = str(muxes[found["out"]])
-        return found[0] if now == before[found["out"]] else now
-
     wires = "".join(f"  wire {out}\n" for out in gates.made.values())
-    text = _HEAD.sub(lambda found: found[0] + wires, _MUX.sub(rewritten, rtlil))
+    text = _MUX.sub(lambda found: str(muxes[found["out"]]), rtlil)
+    text = _HEAD.sub(lambda found: found[0] + wires, text)
     head, end, tail = text.rpartition("end\n")
     return "".join((head, *gates.text, end, tail))
 
