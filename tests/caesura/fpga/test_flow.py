@@ -214,7 +214,7 @@ def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
         used[words] = [manifest[name] for name in ("placer", "router", "spacing", "logic_ps", "rip_up")]
     machine = ("static", "router2")
     assert [*used.values()] == [
-        [*machine, 3, None, False], ["heap", "router1", 0, None, False], [*machine, 0, 7_000, True],
+        [*machine, 4, None, False], ["heap", "router1", 0, None, False], [*machine, 0, 7_000, True],
     ]  # fmt: skip
 
 
