@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from caesura import api
 from caesura.fpga.tools import require
+from hw.contract import sdram
 from hw.contract.params import KIB
 
 
@@ -20,8 +21,9 @@ class Pin(NamedTuple):
 @dataclass(frozen=True)
 class Part:
     """Is one FPGA: its ``device`` as Lattice calls it, ``package`` and speed grade. On a board ``pins`` are those that
-    are known by what a top calls them (``clk``; ``rx`` and ``tx`` of a serial line, if it has one), and ``oscillator``
-    is its clock in MHz; elsewhere pins lie where the tools put them."""
+    are known by what a top calls them (``clk``; ``rx`` and ``tx`` of a serial line, ``sdram_clk``, ``sdram_a[0]`` and
+    so on of an SDRAM chip, if it has them), and ``oscillator`` is its clock in MHz; elsewhere pins lie where the tools
+    put them."""
 
     device: str
     package: str
@@ -52,6 +54,11 @@ class Part:
         return {"25F": 56, "45F": 108, "85F": 208}[self._size] * 2 * KIB
 
     @property
+    def sdram(self) -> bool:
+        """Return whether an SDRAM chip is known of the board."""
+        return "sdram_clk" in self.pins
+
+    @property
     def _size(self) -> str:
         return self.device.rpartition("-")[2]
 
@@ -74,6 +81,8 @@ _PLATFORMS = {
 #: Packages by the letters in a part's number.
 _PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
 NAMES = (*_PLATFORMS, *PARTS)
+#: What the memory of a board can be, that which is taken first in front.
+MEMORIES = BLOCK_RAM, SDRAM = ("block", "sdram")
 
 
 def part(name: str) -> Part:
@@ -91,13 +100,28 @@ def part(name: str) -> Part:
     if ("uart", 0) in board.resources:
         line = board.lookup("uart")
         pins |= {one.name: _pin(board, one.ios[0], line.attrs) for one in line.ios if one.name in ("rx", "tx")}
+    if ("sdram", 0) in board.resources:
+        chip = board.lookup("sdram")
+        for one in chip.ios:
+            pins |= _bus(board, f"sdram_{one.name}", one.ios[0], chip.attrs)
     return Part(board.device, _PACKAGES[board.package], str(board.speed), pins, float(clock.clock.frequency) / 1e6)
 
 
 def _pin(board: Any, pins: Any, attributes: Mapping[str, Any]) -> Pin:
     """Return a pin as amaranth-boards knows it, of a differential pair the positive one."""
-    settings = {name: value(board) if callable(value) else value for name, value in attributes.items()}
-    return Pin(getattr(pins, "p", pins).names[0], settings)
+    return Pin(getattr(pins, "p", pins).names[0], _settings(board, attributes))
+
+
+def _bus(board: Any, name: str, pins: Any, attributes: Mapping[str, Any]) -> dict[str, Pin]:
+    """Return the pins of a port: several bits are called by their numbers."""
+    sites, settings = pins.names, _settings(board, attributes)
+    if len(sites) == 1:
+        return {name: Pin(sites[0], settings)}
+    return {f"{name}[{bit}]": Pin(site, settings) for bit, site in enumerate(sites)}
+
+
+def _settings(board: Any, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value(board) if callable(value) else value for name, value in attributes.items()}
 
 
 def cycles_per_bit(clock: float, baud: int) -> int:
@@ -109,15 +133,29 @@ def cycles_per_bit(clock: float, baud: int) -> int:
     return divisor
 
 
-def serial_part(name: str, dram_bytes: int) -> Part:
-    """Return the part of a board that can hold a machine with a serial line and ``dram_bytes`` of memory in block RAM.
-    Errors as for :func:`part`, and :class:`caesura.api.UsageError` for a board that cannot."""
+def serial_part(name: str) -> Part:
+    """Return the part of a board that has a serial line. Errors as for :func:`part`, and
+    :class:`caesura.api.UsageError` for a board that has none."""
     found = part(name)
     if not {"clk", "rx", "tx"} <= found.pins.keys():
         raise api.UsageError(f"no serial line is known of {name}; --serial needs one, as of ulx3s-85f or ecp5-evn")
-    if dram_bytes > found.block_ram:
-        raise api.UsageError(
-            f"the memory of a board is block RAM, and {found.device} has {found.block_ram:,} bytes: dram_bytes is "
-            f"{dram_bytes:,}; choose less, such as --set dram_bytes=256KiB"
-        )
     return found
+
+
+def memory_of(name: str, found: Part, dram_bytes: int, asked: str | None = None) -> str:
+    """Return which of ``MEMORIES`` holds ``dram_bytes`` on the board ``name``, whose part is ``found``: the one that is
+    ``asked`` for, else the first that has room. Raises :class:`caesura.api.UsageError` where none has."""
+    if asked is not None and asked not in MEMORIES:
+        raise api.UsageError(f"--memory {asked}: must be {' or '.join(MEMORIES)}")
+    if asked == SDRAM and not found.sdram:
+        raise api.UsageError(f"no SDRAM is known of {name}: leave out --memory, or choose a board as ulx3s-85f")
+    rooms = {BLOCK_RAM: found.block_ram, SDRAM: sdram.SIZE if found.sdram else 0}
+    usable = {memory: room for memory, room in rooms.items() if asked in (None, memory)}
+    for memory, room in usable.items():
+        if dram_bytes <= room:
+            return memory
+    most = max(usable.values())
+    raise api.UsageError(
+        f"the memory of {name} ({found.device}) has at most {most:,} bytes: dram_bytes is {dram_bytes:,}; choose less, "
+        f"such as --set dram_bytes=256KiB"
+    )

@@ -13,15 +13,18 @@ from hw.contract.params import SocParams
 
 
 def manifest(
-    netlist: Netlist, params: SocParams, flow: Flow, seeds: Sequence[int], block: str | None, baud: int | None
-) -> dict[str, Any]:
-    """Return all that it takes to make a result of ``flow`` again; ``baud`` is that of the serial line of a board."""
+    netlist: Netlist, params: SocParams, flow: Flow, seeds: Sequence[int], block: str | None, baud: int | None,
+    memory: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return all that it takes to make a result of ``flow`` again; ``baud`` is that of the serial line of a board, and
+    ``memory`` what its memory is."""
     return {
         "version": __version__,
         "commit": _commit(),
         "parameters": params.to_dict(),
         "block": block,
         "baud": baud,
+        "memory": memory,
         "netlist": netlist.digest,
         "device": flow.part.device,
         "package": flow.part.package,

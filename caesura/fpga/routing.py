@@ -65,7 +65,7 @@ def route(
 
 def constraints(part: Part, ports: Collection[str]) -> str:
     """Return constraints for those of the ``ports`` whose pins are known."""
-    known = {name: pin for name, pin in part.pins.items() if name in ports}
+    known = {name: pin for name, pin in part.pins.items() if name.partition("[")[0] in ports}
     lines = [f'LOCATE COMP "{name}" SITE "{pin.site}";\n' for name, pin in known.items()]
     for name, pin in known.items():
         lines += [f'IOBUF PORT "{name}" {setting}={value};\n' for setting, value in pin.settings.items()]

@@ -2,13 +2,13 @@
 FPGA need it."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import amaranth
 from amaranth.back import rtlil
-from amaranth.hdl import Format, Fragment, Signal, Value, _ir as ir, _nir as nir
+from amaranth.hdl import Format, Fragment, IOPort, Signal, Value, _ir as ir, _nir as nir
 from amaranth.hdl._ast import Operator, Slice
 from amaranth.lib import wiring
 
@@ -92,6 +92,7 @@ def to_rtlil(
     *,
     name: str,
     clock: Signal | None = None,
+    pads: Mapping[str, IOPort] | None = None,
     separator: str = "__",
     sources: bool = False,
     described: bool = False,
@@ -99,7 +100,7 @@ def to_rtlil(
     """Return the RTLIL of ``component`` with its members as ports (``a__b`` for member ``b`` of interface ``a``).
 
     ``clock`` becomes the input ``clk``, for a component that defines its own domain; otherwise ``clk`` and ``rst``
-    are added. The component must not have been elaborated before.
+    are added. ``pads`` are ports of both directions, by name. The component must not have been elaborated before.
 
     The text depends on the design alone, the same in every process; with ``sources`` it says which lines of the source
     each part comes from. A field of a signal is a wire of its own, or with ``described`` part of what an attribute of
@@ -112,6 +113,7 @@ def to_rtlil(
     for path, member, value in component.signature.flatten(component):
         direction = ir.PortDirection.Input if member.flow == wiring.In else ir.PortDirection.Output
         ports[separator.join(map(str, path))] = (Value.cast(value), direction)
+    ports |= {name: (pad, ir.PortDirection.Inout) for name, pad in (pads or {}).items()}
     with _seldom_collected():
         text = _text(ir.build_netlist(Fragment.get(component, None), ports=ports, name=name), sources, described)
     if sources:

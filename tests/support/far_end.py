@@ -6,17 +6,19 @@ from collections.abc import Callable
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect
 
 from hw import AXI_ID_WIDTH, Axi4, Axi4Lite
 from hw.board import BoardTop
 from hw.board.uart import UartReceiver, UartTransmitter
 from hw.contract.bus import HostCosts
 from hw.contract.params import KIB, SocParams, preset
+from hw.contract.sdram import SdramTiming
 from sim.rtl.base import RtlBus
 from sim.rtl.native.build import native_bus
 from sim.rtl.pysim import PysimBus
 from sim.rtl.top import SimTop
+from tests.support.sdram_chip import SdramChip
 
 #: Of the simulation round the board; nothing of it is used but the register port.
 _AROUND = preset("nano").replace(dram_bytes=64 * KIB)
@@ -29,11 +31,11 @@ class FarEnd(wiring.Component):
     """Is a board with a UART at the end of its line, in place of the accelerator of a :class:`SimTop`.
 
     A write to any register sends its low byte, and ends when the line has taken it. A read returns the byte that came
-    first, with ``_CAME``, or zero.
+    first, with ``_CAME``, or zero. The interrupt line is high for good where the SDRAM chip was used as it must not be.
     """
 
-    def __init__(self, board: BoardTop, divisor: int) -> None:
-        self._board, self._divisor = board, divisor
+    def __init__(self, board: BoardTop, divisor: int, chip: SdramChip | None) -> None:
+        self._board, self._divisor, self._chip = board, divisor, chip
         super().__init__(
             {
                 "axil": In(Axi4Lite()),
@@ -45,6 +47,10 @@ class FarEnd(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.board = board = self._board
+        if self._chip is not None:
+            m.submodules.chip = self._chip
+            connect(m, board.sdram, self._chip.pins)
+            m.d.comb += self.irq.eq(self._chip.wrong.any())
         m.submodules.sender = sender = UartTransmitter(self._divisor)
         m.submodules.listener = listener = UartReceiver(self._divisor)
         m.submodules.came = came = SyncFIFOBuffered(width=8, depth=_ROOM)
@@ -102,6 +108,11 @@ class SimulatedLine:
             pass
         self._came = b""
 
+    @property
+    def misused(self) -> bool:
+        """Whether the SDRAM chip was ever used as it must not be."""
+        return self._bus.wait_irq(0)
+
     def close(self) -> None:
         self._bus.close()
 
@@ -124,11 +135,15 @@ class Lossy:
         return self._random.choice([b"", bytes([other]), bytes([byte, 0xA5])])
 
 
-def simulated_line(params: SocParams, *, native: bool, divisor: int = 2) -> SimulatedLine:
-    """A line to a board of ``params`` in the compiled simulator or in Amaranth's."""
+def simulated_line(params: SocParams, *, native: bool, divisor: int = 2, sdram: float | None = None) -> SimulatedLine:
+    """A line to a board of ``params`` in the compiled simulator or in Amaranth's. Its memory is an SDRAM chip where
+    ``sdram`` is the clock in MHz."""
 
     def make() -> SimTop:
-        return SimTop(_AROUND, FarEnd(BoardTop(params, divisor), divisor))
+        if sdram is None:
+            return SimTop(_AROUND, FarEnd(BoardTop(params, divisor), divisor, None))
+        board = BoardTop(params, divisor, SdramTiming.at(sdram))
+        return SimTop(_AROUND, FarEnd(board, divisor, SdramChip(params.dram_bytes, sdram, 1)))
 
     costs = HostCosts.free()
     return SimulatedLine(native_bus(_AROUND, make, costs=costs) if native else PysimBus(make(), costs=costs))

@@ -18,6 +18,7 @@ from caesura.fpga.boards import NAMES, PARTS, part
 from caesura.fpga.flow import Flow
 from caesura.fpga.netlist import in_harness
 from caesura.fpga.synthesis import multipliers, top_of
+from hw.contract.sdram import SdramTiming
 from sim.toolchain import BuildError, Stages
 
 pytestmark = pytest.mark.skipif(
@@ -223,10 +224,38 @@ def test_a_board_that_is_too_fast_for_the_machine_is_told(monkeypatch, capsys, o
     monkeypatch.setattr("caesura.fpga.netlist.on_pins", lambda *_: in_harness("power", Power(2, registers=False)))
     board = replace(PART, oscillator=oscillator)
     monkeypatch.setattr("caesura.fpga.boards.serial_part", lambda *_: board)
-    monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--serial", "--baud", "100000", "--board", "b"])
+    monkeypatch.setattr(
+        "sys.argv", ["caesura", "fpga", "--serial", "--baud", "100000", "--board", "b", "--set", "dram_bytes=64KiB"]
+    )
     with pytest.raises(SystemExit, match="0"):
         cli.main()
     assert ("and b gives it 900: its results can be wrong" in capsys.readouterr().err) == warned
+
+
+@pytest.mark.parametrize(
+    ("words", "memory"),
+    [
+        ((), "sdram"),
+        (("--set", "dram_bytes=128KiB"), "block"),
+        (("--set", "dram_bytes=128KiB", "--memory", "sdram"), "sdram"),
+    ],
+)
+def test_memory_is_what_has_room_or_what_is_asked_for(monkeypatch, capsys, words, memory):
+    """The chip's times are those at the oscillator's clock."""
+    pytest.importorskip("amaranth_boards")
+    chips = []
+
+    def on_pins(params, divisor, chip):
+        chips.append(chip)
+        return in_harness("power", Power(1, registers=True))
+
+    monkeypatch.setattr("caesura.fpga.netlist.on_pins", on_pins)
+    command = ["caesura", "fpga", "--preset", "nano", "--board", "ulx3s-85f", "--serial", "--area", "--json", *words]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    assert json.loads(capsys.readouterr().out)["manifest"]["memory"] == memory
+    assert chips == [SdramTiming.at(25) if memory == "sdram" else None]
 
 
 @pytest.mark.slow

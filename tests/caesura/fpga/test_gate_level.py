@@ -6,8 +6,10 @@ import pytest
 
 from caesura.fpga import synthesise, with_own_ports
 from hw import BLOCKS
+from hw.board.sdram_memory import SdramMemory
 from hw.contract.isa import Op
-from hw.contract.params import preset
+from hw.contract.params import KIB, preset
+from hw.contract.sdram import SdramTiming
 from hw.interfaces import COMMAND
 from sim.gates import GateNetlist
 from tests.hw.mac.harness import random_insn
@@ -117,6 +119,26 @@ def test_a_block_does_the_same_after_synthesis(mapped, name):
     netlist = GateNetlist(mapped(name))
     for seed in range(3):
         assert compared(name, netlist, 4000 if name == "mac" else 2000, seed) > 150
+
+
+def of_bursts(rng, name, bits):
+    """Stimuli of a memory: short bursts within a few rows."""
+    if name.endswith("addr"):
+        return rng.getrandbits(13) << 3
+    if name.endswith("len"):
+        return rng.randrange(8)
+    return int(rng.random() < 0.7) if bits == 1 else any_value(rng, name, bits)
+
+
+def test_a_memory_of_sdram_does_the_same_after_synthesis(tmp_path):
+    """Data pins say anything; commands, data and answers are compared."""
+
+    def made():
+        return SdramMemory(preset("nano").replace(dram_bytes=64 * KIB), SdramTiming.at(3))
+
+    netlist = GateNetlist(synthesise(with_own_ports("memory", made()), tmp_path))
+    begin = SdramTiming.at(3).start
+    assert co_simulate(made, netlist, begin + 1500, 1, of_bursts, begin=begin) > 150
 
 
 @pytest.mark.slow

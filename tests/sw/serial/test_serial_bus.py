@@ -16,6 +16,7 @@ from hw.contract.regs import ID_VALUE, global_reg
 from hw.contract.serial import FAILED, REQUEST, RESPONSE, framed, unframed
 from sw.serial import SerialBus
 from tests.support.far_end import TIMEOUT, Lossy, SimulatedLine, simulated_line
+from tests.support.networks import network, samples
 
 PARAMS = preset("nano").replace(dram_bytes=256 * KIB)
 ID, CYCLE_LO, EVENT = (global_reg(name) for name in ("ID", "CYCLE_LO", "EVENT"))
@@ -40,12 +41,37 @@ def bus(line):
     return SerialBus(line, PARAMS)
 
 
-def test_digits_are_those_of_onnxruntime(bus):
+def digits_are_right(bus: SerialBus, params) -> None:
     images = np.load(SAMPLES)["input"][:3]
-    model = caesura.Device(bus).load(compile_model(MODEL, PARAMS))
+    model = caesura.Device(bus).load(compile_model(MODEL, params))
     for image, wanted in zip(images, reference_logits(MODEL, images), strict=True):
         outputs, _ = model.run(image[np.newaxis])
         np.testing.assert_array_equal(outputs["logits"][0], wanted)
+
+
+def test_digits_are_those_of_onnxruntime(bus):
+    digits_are_right(bus, PARAMS)
+
+
+def test_digits_run_out_of_an_sdram_chip():
+    """The preset as it is, with 4 MiB; nothing is done to the chip that it does not allow."""
+    line = simulated_line(preset("nano"), native=True, sdram=25.0)
+    digits_are_right(SerialBus(line, preset("nano")), preset("nano"))
+    assert not line.misused
+    line.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kws_dscnn_int8", "ic_resnet8_int8"])
+def test_networks_run_out_of_an_sdram_chip(name):
+    """What they find is what onnxruntime finds."""
+    path, known = network(name), np.load(samples(name))
+    line = simulated_line(preset("nano"), native=True, sdram=25.0)
+    model = caesura.Device(SerialBus(line, preset("nano"))).load(compile_model(path, preset("nano")))
+    outputs, _ = model.run(known["input"][:1])
+    np.testing.assert_array_equal(*outputs.values(), known["output_ort_noopt"][:1])
+    assert not line.misused
+    line.close()
 
 
 def test_it_is_a_bus(bus):
