@@ -60,6 +60,9 @@ def fpga(
         str | None,
         typer.Option("--memory", help="of --serial: block for block RAM, or sdram (default: the first with room)"),
     ] = None,
+    clock: Annotated[
+        float | None, typer.Option("--clock", help="of --serial, in MHz, made by a PLL (default: the oscillator's)")
+    ] = None,
     area: Annotated[bool, typer.Option("--area", help="synthesis alone, and its cells by module")] = False,
     depth: Annotated[int, typer.Option("--depth", min=0, max=8, help="levels of modules, of --area and --report")] = 3,
     vivado: Annotated[
@@ -87,15 +90,16 @@ def fpga(
         given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--first-seed": first > 1,
                  "--multipliers": multipliers is not None, "--placer": placer, "--router": router,
                  "--spacing": spacing is not None, "--logic": logic is not None, "--serial": serial, "--rip-up": rip_up,
-                 "--memory": memory, "--area": area, "--report": page}  # fmt: skip
+                 "--memory": memory, "--clock": clock is not None, "--area": area, "--report": page}  # fmt: skip
         if beside := [flag for flag, there in given.items() if there]:
             raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
         _write_project(hardware, vivado, target, baud, output, as_json=as_json)
         return
     if baud is not None and not serial:
         raise api.UsageError("--baud is of a serial line: ask for one with --serial or --vivado, or leave it out")
-    if memory is not None and not serial:
-        raise api.UsageError("--memory is of a machine to use: ask for one with --serial, or leave it out")
+    for flag, given in (("--memory", memory), ("--clock", clock)):
+        if given is not None and not serial:
+            raise api.UsageError(f"{flag} is of a machine to use: ask for one with --serial, or leave it out")
     if serial and block:
         raise api.UsageError("--serial is of a whole machine: leave out --block")
     if spacing == 1:
@@ -104,8 +108,8 @@ def fpga(
         raise api.UsageError("--area ends with synthesis, so there is no bitstream for --output")
     from caesura.fpga import boards, flow, manifest, netlist, routing, tables, tools  # loads Amaranth
     from caesura.fpga.area import by_module
+    from caesura.fpga.board_setup import board_setup
     from caesura.fpga.synthesis import top_of
-    from hw.contract.sdram import SdramTiming
     from sim.toolchain import Stages
 
     usual = flow.BLOCK_TOOLS if block else flow.MACHINE_TOOLS
@@ -117,20 +121,17 @@ def fpga(
     netlist.known(block)
     on = board or (_PART if block else _BOARD)
     part = boards.serial_part(on) if serial else boards.part(on)
-    rate = (baud or _BAUD) if serial else None
-    bit = boards.cycles_per_bit(part.oscillator, rate) if rate else 0
-    kept = boards.memory_of(on, part, hardware.dram_bytes, memory) if serial else None
-    chip = SdramTiming.at(part.oscillator) if kept == boards.SDRAM else None
-    aim = target or (part.oscillator if serial else _TARGET)
+    setup = board_setup(on, part, hardware.dram_bytes, baud or _BAUD, memory, clock) if serial else None
+    aim = target or (setup.clock if setup else _TARGET)
     stages = Stages(subject="fpga", announcement="from RTL to the part; each stage is kept once it is done")
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
-        design = netlist.on_pins(hardware, bit, chip) if serial else netlist.elaborated(hardware, block)
+        design = netlist.on_pins(hardware, setup) if setup else netlist.elaborated(hardware, block)
     bound = None if logic is None else round(1000 * logic)
     work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0, bound, rip_up)
     mapped = work.mapped(design)
     if spacing is None and not block and not area:
         work = work.with_room(mapped)
-    about = manifest.manifest(design, hardware, work, () if area else range(first, first + seeds), block, rate, kept)
+    about = manifest.manifest(design, hardware, work, () if area else range(first, first + seeds), block, setup)
     title = f"{design.name} on {part.device}, package {part.package}, speed {part.speed}, aimed at {aim:g} MHz"
     if area or page is not None:
         areas = tables.area_table(by_module(top_of(mapped), design.modules, depth))
@@ -152,9 +153,10 @@ def fpga(
         tell(Group(*(table.rich() for table in shown)))
     if output is not None and not as_json:
         say(f"{output / 'design.bit'}: {len(bits):,} bytes")
-    if serial and (reached := result["fmax"]["best"]) < part.oscillator:
+    if setup and (reached := result["fmax"]["best"]) < setup.clock:
+        source = "the PLL" if setup.pll else on
         complain(
-            f"warning: it reaches {reached:g} MHz, and {on} gives it {part.oscillator:g}: its results can be wrong"
+            f"warning: it reaches {reached:g} MHz, and {source} gives it {setup.clock:g}: its results can be wrong"
         )
 
 

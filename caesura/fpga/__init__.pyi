@@ -1,4 +1,5 @@
 from .area import by_module as by_module
+from .board_setup import BoardSetup as BoardSetup
 from .boards import PARTS as PARTS, Part as Part
 from .flow import MACHINE_TOOLS as MACHINE_TOOLS, Flow as Flow
 from .netlist import (

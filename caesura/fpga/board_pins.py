@@ -2,11 +2,13 @@
 
 from amaranth.hdl import ClockDomain, ClockSignal, Instance, IOPort, Module, ResetSignal, Signal
 from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from caesura.fpga.board_setup import BoardSetup
 from hw.board import BoardTop, SdramPins
 from hw.contract.params import SocParams
-from hw.contract.sdram import DATA_BYTES, SdramTiming
+from hw.contract.sdram import DATA_BYTES
 
 #: Ports to an SDRAM chip as :mod:`caesura.fpga.boards` calls them, beside its data, by the member of ``SdramPins``;
 #: those that are always the same.
@@ -17,21 +19,22 @@ _RESET = 16  #: cycles of reset after the part was configured
 
 class BoardPins(wiring.Component):
     """Is what a bitstream holds that is used on a board: machine, memory and serial line of
-    :class:`hw.board.top.BoardTop`, at the clock of the oscillator. Nothing resets it from outside: it resets itself in
-    its first cycles, which a register counts that configuration sets to zero.
+    :class:`hw.board.top.BoardTop`, at the clock of the oscillator or of a PLL, as ``setup`` says. Nothing resets it
+    from outside: it resets itself in its first cycles, which a register counts that configuration sets to zero, and
+    while a PLL has not found its clock, or has lost it.
 
-    Parameters and errors are those of :class:`hw.board.top.BoardTop`.
+    Errors are those of ``setup``, and of :class:`hw.board.top.BoardTop`.
 
     Members: ``rx``: In(1), ``tx``: Out(1), and with an SDRAM chip ``sdram_clk``, ``sdram_ras`` and so on: Out.
-    ``clock`` is the clock of all, ``pads`` are the ports that are neither inputs nor outputs, by name.
+    ``clock`` is the oscillator's, ``pads`` are the ports that are neither inputs nor outputs, by name.
     """
 
-    def __init__(self, params: SocParams, divisor: int, sdram: SdramTiming | None = None) -> None:
-        self._board = BoardTop(params, divisor, sdram)
+    def __init__(self, params: SocParams, setup: BoardSetup) -> None:
+        self._board, self._pll = BoardTop(params, setup.divisor, setup.sdram), setup.pll
         self.clock = Signal(name="clk")
         self.pads: dict[str, IOPort] = {}
         chip = {}
-        if sdram is not None:
+        if setup.sdram is not None:
             self.pads["sdram_dq"] = IOPort(8 * DATA_BYTES, name="sdram_dq")
             chip = {f"sdram_{name}": Out(1) for name in ("clk", *_SDRAM_FIXED)}
             chip |= {f"sdram_{name}": SdramPins().members[member] for name, member in _SDRAM.items()}
@@ -43,12 +46,21 @@ class BoardPins(wiring.Component):
         m.domains.power = ClockDomain(reset_less=True)
         m.submodules.machine = board = self._board
         cycles = Signal(range(_RESET + 1))
+        clock, locked = self.clock, None
+        if self._pll is not None:
+            clock, locked = Signal(name="made"), Signal()
+            m.submodules.pll = self._pll.instance(self.clock, clock, locked)
         m.d.comb += [
-            ClockSignal().eq(self.clock), ClockSignal("power").eq(self.clock), ResetSignal().eq(cycles != _RESET),
+            ClockSignal().eq(clock), ClockSignal("power").eq(clock), ResetSignal().eq(cycles != _RESET),
             board.rx.eq(self.rx), self.tx.eq(board.tx),
         ]  # fmt: skip
         with m.If(cycles != _RESET):
             m.d.power += cycles.eq(cycles + 1)
+        if locked is not None:
+            steady = Signal()
+            m.submodules.synchroniser = FFSynchronizer(locked, steady, o_domain="power")
+            with m.If(~steady):
+                m.d.power += cycles.eq(0)
         if self.pads:
             self._join_sdram(m, board.sdram)
         return m

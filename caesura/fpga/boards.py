@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from caesura import api
 from caesura.fpga.tools import require
-from hw.contract import sdram
 from hw.contract.params import KIB
 
 
@@ -81,8 +80,6 @@ _PLATFORMS = {
 #: Packages by the letters in a part's number.
 _PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
 NAMES = (*_PLATFORMS, *PARTS)
-#: What the memory of a board can be, that which is taken first in front.
-MEMORIES = BLOCK_RAM, SDRAM = ("block", "sdram")
 
 
 def part(name: str) -> Part:
@@ -140,22 +137,3 @@ def serial_part(name: str) -> Part:
     if not {"clk", "rx", "tx"} <= found.pins.keys():
         raise api.UsageError(f"no serial line is known of {name}; --serial needs one, as of ulx3s-85f or ecp5-evn")
     return found
-
-
-def memory_of(name: str, found: Part, dram_bytes: int, asked: str | None = None) -> str:
-    """Return which of ``MEMORIES`` holds ``dram_bytes`` on the board ``name``, whose part is ``found``: the one that is
-    ``asked`` for, else the first that has room. Raises :class:`caesura.api.UsageError` where none has."""
-    if asked is not None and asked not in MEMORIES:
-        raise api.UsageError(f"--memory {asked}: must be {' or '.join(MEMORIES)}")
-    if asked == SDRAM and not found.sdram:
-        raise api.UsageError(f"no SDRAM is known of {name}: leave out --memory, or choose a board as ulx3s-85f")
-    rooms = {BLOCK_RAM: found.block_ram, SDRAM: sdram.SIZE if found.sdram else 0}
-    usable = {memory: room for memory, room in rooms.items() if asked in (None, memory)}
-    for memory, room in usable.items():
-        if dram_bytes <= room:
-            return memory
-    most = max(usable.values())
-    raise api.UsageError(
-        f"the memory of {name} ({found.device}) has at most {most:,} bytes: dram_bytes is {dram_bytes:,}; choose less, "
-        f"such as --set dram_bytes=256KiB"
-    )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from caesura.fpga import tools
+from caesura.fpga.board_setup import BoardSetup
 from caesura.fpga.flow import Flow
 from caesura.fpga.netlist import Netlist
 from caesura.version import __version__
@@ -13,18 +14,18 @@ from hw.contract.params import SocParams
 
 
 def manifest(
-    netlist: Netlist, params: SocParams, flow: Flow, seeds: Sequence[int], block: str | None, baud: int | None,
-    memory: str | None,
+    netlist: Netlist, params: SocParams, flow: Flow, seeds: Sequence[int], block: str | None,
+    setup: BoardSetup | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return all that it takes to make a result of ``flow`` again; ``baud`` is that of the serial line of a board, and
-    ``memory`` what its memory is."""
+    """Return all that it takes to make a result of ``flow`` again, with the ``setup`` of a board to use."""
     return {
         "version": __version__,
         "commit": _commit(),
         "parameters": params.to_dict(),
         "block": block,
-        "baud": baud,
-        "memory": memory,
+        "baud": setup and setup.baud,
+        "memory": setup and setup.memory,
+        "clock_mhz": setup and setup.clock,
         "netlist": netlist.digest,
         "device": flow.part.device,
         "package": flow.part.package,

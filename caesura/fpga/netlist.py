@@ -9,9 +9,9 @@ from amaranth.lib import wiring
 import hw
 from caesura import api
 from caesura.fpga.board_pins import BoardPins
+from caesura.fpga.board_setup import BoardSetup
 from caesura.fpga.harness import Harness
 from hw.contract.params import SocParams
-from hw.contract.sdram import SdramTiming
 from sim.rtl import to_rtlil
 
 TOP = "top"
@@ -54,10 +54,9 @@ def in_harness(name: str, component: wiring.Component) -> Netlist:
     return Netlist(name, text, tuple(sorted(_MODULE.findall(text))))
 
 
-def on_pins(params: SocParams, divisor: int, sdram: SdramTiming | None = None) -> Netlist:
-    """Return a board's top with a line of ``divisor`` cycles per bit on its pins, and with a chip of ``sdram`` if that
-    is its memory, see :class:`caesura.fpga.board_pins.BoardPins`."""
-    board = BoardPins(params, divisor, sdram)
+def on_pins(params: SocParams, setup: BoardSetup) -> Netlist:
+    """Return a board's top on its pins, see :class:`caesura.fpga.board_pins.BoardPins`."""
+    board = BoardPins(params, setup)
     text = to_rtlil(board, name=TOP, clock=board.clock, pads=board.pads, sources=True)
     return Netlist(f"board of {params.name}", text, tuple(sorted(_MODULE.findall(text))))
 

@@ -3,6 +3,7 @@ was."""
 
 import gzip
 import hashlib
+import os
 import shutil
 import zlib
 from collections.abc import Callable
@@ -39,14 +40,29 @@ class KeptStages:
         self._files.prune()
 
     def worked(self, key: str, make: Callable[[Path], _Made]) -> _Made:
-        """Return what ``make`` makes in a folder of its own, which stays only where it fails: the logs are there."""
-        folder = self._root / f"work-{key}"
+        """Return what ``make`` makes in a folder of its own, which stays only where it fails: the logs are there.
+        Another process may make the same at the same time; what one has left that is gone is removed."""
+        for left in self._root.glob(f"work-{key}-*"):
+            if not _runs(left.name.rpartition("-")[2]):
+                shutil.rmtree(left, ignore_errors=True)
+        folder = self._root / f"work-{key}-{os.getpid()}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         made = make(folder)
         with suppress(OSError):
             shutil.rmtree(folder)
         return made
+
+
+def _runs(process: str) -> bool:
+    """Return whether a process of that number is there."""
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def key_of(stage: str, *parts: object) -> str:

@@ -245,8 +245,8 @@ def test_memory_is_what_has_room_or_what_is_asked_for(monkeypatch, capsys, words
     pytest.importorskip("amaranth_boards")
     chips = []
 
-    def on_pins(params, divisor, chip):
-        chips.append(chip)
+    def on_pins(params, setup):
+        chips.append(setup.sdram)
         return in_harness("power", Power(1, registers=True))
 
     monkeypatch.setattr("caesura.fpga.netlist.on_pins", on_pins)
