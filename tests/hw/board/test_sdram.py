@@ -18,6 +18,7 @@ from tests.support.sdram_chip import WRONG, SdramChip
 from tests.support.streams import Stalls, until
 
 PARAMS = preset("nano").replace(dram_bytes=64 * KIB)
+_LIMIT = 60_000  #: cycles
 
 
 class Joined(Elaboratable):
@@ -49,8 +50,11 @@ def simulate(dut: Joined, *benches) -> None:
     found = []
 
     async def watch(ctx):
+        cycles = 0
         async for _, _, wrong in ctx.tick().sample(dut.chip.wrong):
             found[:] = [WRONG[bit] for bit in range(len(WRONG)) if wrong >> bit & 1]
+            cycles += 1
+            assert cycles < _LIMIT, f"not finished after {_LIMIT} cycles; so far {found}"
 
     simulator.add_testbench(watch, background=True)
     simulator.run()

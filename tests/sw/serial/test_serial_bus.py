@@ -13,7 +13,7 @@ from hw.board import BoardTop
 from hw.contract.bus import Bus, BusError, BusTimeout
 from hw.contract.params import KIB, ParamError, preset
 from hw.contract.regs import ID_VALUE, global_reg
-from hw.contract.serial import FAILED, REQUEST, RESPONSE, framed, unframed
+from hw.contract.serial import FAILED, SerialOp, request_frame, response_fields, response_size
 from sw.serial import SerialBus
 from tests.support.far_end import TIMEOUT, Lossy, SimulatedLine, simulated_line
 from tests.support.networks import network, samples
@@ -95,6 +95,53 @@ def test_memory_takes_any_bytes_at_any_address(bus):
     assert bus.read_mem(0x8000, 200) == known
 
 
+def test_memory_moves_in_blocks(line, bus):
+    """A request takes up to 1 KiB with it; the words at both ends are not whole."""
+    data, sizes = random.Random(3).randbytes(3 * KIB), []
+    line.spoil = lambda raw: sizes.append(len(raw)) or raw
+    bus.write_mem(0x9003, data)
+    block = len(request_frame(0, 0, 0, bytes(KIB)))
+    assert sizes == [17, block, block, len(request_frame(0, 0, 0, bytes(KIB - 8))), 17]
+    sizes.clear()
+    assert bus.read_mem(0x9003, len(data)) == data
+    assert sizes == [17] * 4
+    assert bus.read_mem(0x9000, 3) == bus.read_mem(0x9003 + len(data), 3) == bytes(3)
+
+
+def test_blocks_are_shorter_where_they_do_not_get_through(line, bus):
+    """Whatever is longer than 200 bytes is damaged: no more than one block of each length is lost for it."""
+    data, sizes = random.Random(4).randbytes(2 * KIB), []
+
+    def short(raw: bytes) -> bytes:
+        sizes.append(len(raw))
+        return raw if len(raw) <= 200 else raw[:-1] + bytes([raw[-1] ^ 1])
+
+    line.spoil = short
+    bus.write_mem(0xA000, data)
+    line.spoil = bytes
+    assert bus.read_mem(0xA000, len(data)) == data
+    assert sizes[:4] == [len(request_frame(0, 0, 0, bytes(8 * words))) for words in (128, 1, 64, 1)]
+    assert sum(sizes) < 5 * len(data) / 2
+
+
+@pytest.mark.parametrize("damage", ["its first byte lost", "its last byte changed", "its length changed"])
+def test_what_lies_in_a_damaged_block_is_not_done(line, bus, damage):
+    """A block of memory may hold anything, a request among it."""
+    inner = request_frame(SerialOp.WRITE_REG | 0x70, EVENT, 0, (7).to_bytes(8, "little"))
+    frame = bytearray(request_frame(SerialOp.WRITE_BLOCK | 0x60, 0xB000, 15, (bytes(3) + inner).ljust(128, b"\xa5")))
+    if damage == "its first byte lost":
+        del frame[0]
+    elif damage == "its last byte changed":
+        frame[-1] ^= 1
+    else:
+        frame[6] = 0
+    before = bus.read_mem(0xB000, 128)
+    line.write(bytes(frame))
+    assert line.read(1) == b""
+    assert bus.read_reg(EVENT) == 0
+    assert bus.read_mem(0xB000, 128) == before
+
+
 @pytest.mark.parametrize("way", ["spoil", "spoil_back"])
 def test_lost_and_damaged_bytes_change_nothing(line, bus, way):
     lossy = Lossy(1, 60)
@@ -108,7 +155,7 @@ def test_lost_and_damaged_bytes_change_nothing(line, bus, way):
 def test_what_was_done_is_not_done_again(line, bus):
     """The response to a read of the clock is lost. The second one has the time of the first read."""
     before = bus.cycle
-    lost = iter(range(RESPONSE.size))
+    lost = iter(range(response_size(1) - 2))
     line.spoil_back = lambda data: b"" if next(lost, None) is not None else data
     found = bus.read_reg(CYCLE_LO)
     assert found - before < TIMEOUT < bus.cycle - before
@@ -143,8 +190,8 @@ def test_what_there_is_not_is_refused(bus, access, message):
 
 
 def test_an_unknown_operation_fails(line, bus):
-    line.write(framed(REQUEST, 0x1F, 0, 0, 0))
-    head, status, _ = unframed(RESPONSE, line.read(RESPONSE.size + 2))
+    line.write(request_frame(0x1F, 0, 0))
+    head, status, _ = response_fields(line.read(response_size(1)))
     assert (head, status & FAILED) == (0x1F, FAILED)
 
 

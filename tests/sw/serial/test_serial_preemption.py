@@ -16,7 +16,7 @@ from tests.support.networks import DIGITS
 
 PARAMS = preset("nano").replace(dram_bytes=256 * KIB)
 _INTO = 20_000  #: cycles of the long request's run after which the urgent one comes
-_EVERY = 300  #: one byte of so many is lost, damaged or followed by another
+_EVERY = 150  #: one byte of so many is lost, damaged or followed by another
 
 
 @pytest.fixture(scope="module")
