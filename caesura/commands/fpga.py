@@ -97,8 +97,8 @@ def fpga(
         return
     if baud is not None and not serial:
         raise api.UsageError("--baud is of a serial line: ask for one with --serial or --vivado, or leave it out")
-    for flag, given in (("--memory", memory), ("--clock", clock)):
-        if given is not None and not serial:
+    for flag, asked in (("--memory", memory), ("--clock", clock)):
+        if asked is not None and not serial:
             raise api.UsageError(f"{flag} is of a machine to use: ask for one with --serial, or leave it out")
     if serial and block:
         raise api.UsageError("--serial is of a whole machine: leave out --block")
