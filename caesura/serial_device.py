@@ -5,12 +5,14 @@ import importlib.util
 from caesura.api import Device, UsageError
 from hw.contract.bus import BusTimeout
 from hw.contract.params import SocParams
+from hw.contract.serial import BLOCK_WORDS, WORD_BYTES, request_frame
 from sw.driver import DriverError
 from sw.serial import SerialBus
 
 BAUD = 3_000_000
 _KIND = "serial:"
-_SECONDS = 0.1  #: without a byte, after which a request is sent again
+_SECONDS = 0.1  #: without a byte behind the longest request, after which one is sent again
+_BITS = 10 * len(request_frame(0, 0, 0, bytes(BLOCK_WORDS * WORD_BYTES)))  #: that such a request takes on the line
 _ATTEMPTS = 10  #: a busy host may be late itself
 
 
@@ -26,7 +28,7 @@ def serial_device(text: str, params: SocParams) -> Device:
 
     rate = int(baud or BAUD)
     try:
-        line = serial.Serial(port, rate, timeout=_SECONDS)
+        line = serial.Serial(port, rate, timeout=_SECONDS + _BITS / rate)
     except (serial.SerialException, ValueError, OSError) as error:
         raise UsageError(f"--device {text}: the port cannot be opened: {error}") from None
     try:

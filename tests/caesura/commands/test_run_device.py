@@ -53,6 +53,20 @@ def test_where_nobody_answers_that_is_said(monkeypatch):
     assert "Is the board on, with a bitstream whose line has 115200 baud?" in told
 
 
+@pytest.mark.parametrize("baud", [9600, 115_200, 3_000_000])
+def test_a_slow_line_has_time_for_a_block(monkeypatch, baud):
+    """What a request has still to send when the host begins to wait, is not taken for silence."""
+    waits = []
+
+    def opened(port, rate, timeout):
+        waits.append(timeout)
+        raise OSError("enough")
+
+    monkeypatch.setattr("serial.Serial", opened)
+    caesura_command("run", DIGITS, *MACHINE, "--device", f"serial:/dev/x@{baud}")
+    assert waits[0] > 0.1 + 1033 * 10 / baud - 1e-6
+
+
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
