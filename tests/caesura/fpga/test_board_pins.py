@@ -235,6 +235,9 @@ def test_registers_to_a_chip_lie_at_its_pins(with_chip):
     assert kinds["TRELLIS_IO"] == 16 and kinds["ODDRX1F"] == kinds["EHXPLLL"] == 1
     (clock,) = (cell["connections"] for cell in cells if cell["type"] == "ODDRX1F")
     assert (clock["D0"], clock["D1"]) == (["0"], ["1"])
+    (made,) = (cell for cell in cells if cell["type"] == "EHXPLLL")
+    assert [int(made["parameters"][f"CLK{name}_DIV"], 2) for name in ("I", "FB", "OP")] == [5, 8, 15]
+    assert made["connections"]["CLKFB"] == made["connections"]["CLKOP"] == clock["SCLK"]
     assert sum("syn_useioff" in cell["attributes"] for cell in cells) == 3 + 2 + 13 + 2 + 16 + 16
 
 
