@@ -1,5 +1,6 @@
 """A board at the other end of a simulated serial line, behind the same ``Bus`` as every simulator."""
 
+import binascii
 import random
 
 import numpy as np
@@ -13,7 +14,7 @@ from hw.board import BoardTop
 from hw.contract.bus import Bus, BusError, BusTimeout
 from hw.contract.params import KIB, ParamError, preset
 from hw.contract.regs import ID_VALUE, global_reg
-from hw.contract.serial import FAILED, SerialOp, request_frame, response_fields, response_size
+from hw.contract.serial import FAILED, NUMBERS, SYNC, SerialOp, request_frame, response_fields, response_size
 from sw.serial import SerialBus
 from tests.support.far_end import TIMEOUT, Lossy, SimulatedLine, simulated_line
 from tests.support.networks import network, samples
@@ -124,11 +125,62 @@ def test_blocks_are_shorter_where_they_do_not_get_through(line, bus):
     assert sum(sizes) < 5 * len(data) / 2
 
 
+def test_blocks_are_long_again_on_a_line_that_has_become_good(line, bus):
+    sizes = []
+    line.spoil = lambda raw: sizes.append(len(raw)) or (raw if len(raw) < 20 else raw[:-1])
+    bus.write_mem(0xA000, bytes(200))
+    assert {*sizes[-6:]} == {17, 25}, "single words, and now and then two"
+    sizes.clear()
+    line.spoil = lambda raw: sizes.append(len(raw)) or raw
+    bus.write_mem(0xA000, bytes(8 * KIB))
+    assert len(sizes) < 60 and max(sizes) > 600
+
+
+class Beside:
+    """A line that hands out a few bytes at a time, and what lies in front of them."""
+
+    def __init__(self, line):
+        self._line, self.front = line, b""
+
+    def write(self, data):
+        return self._line.write(data)
+
+    def read(self, size):
+        found, self.front = self.front[:5], self.front[5:]
+        return found or self._line.read(min(size, 5))
+
+    def reset_input_buffer(self):
+        self._line.reset_input_buffer()
+
+    def close(self): ...
+
+
+def response_frame(op: SerialOp, number: int, word: bytes) -> bytes:
+    raw = bytes([SYNC, op | number % NUMBERS << 4, 0]) + word
+    return raw + binascii.crc_hqx(raw, 0xFFFF).to_bytes(2, "big")
+
+
+def test_responses_come_in_pieces_and_those_to_others_are_skipped(line):
+    beside = Beside(line)
+    bus = SerialBus(beside, PARAMS)
+    beside.front = response_frame(SerialOp.READ_REG, bus._number, bytes(8))
+    assert bus.read_reg(ID) == ID_VALUE
+    beside.front = b"\xa5noise\xa5"
+    bus.write_mem(0xA000, bytes(range(256)) * 4)
+    assert bus.read_mem(0xA000, KIB) == bytes(range(256)) * 4
+
+
+def test_what_came_before_a_request_is_no_response_to_it(line, bus):
+    """A response that is late has the number of a request sixteen later."""
+    line._came = response_frame(SerialOp.READ_REG, bus._number + 1, bytes(8))
+    assert bus.read_reg(ID) == ID_VALUE
+
+
 @pytest.mark.parametrize("damage", ["its first byte lost", "its last byte changed", "its length changed"])
 def test_what_lies_in_a_damaged_block_is_not_done(line, bus, damage):
     """A block of memory may hold anything, a request among it."""
     inner = request_frame(SerialOp.WRITE_REG | 0x70, EVENT, 0, (7).to_bytes(8, "little"))
-    frame = bytearray(request_frame(SerialOp.WRITE_BLOCK | 0x60, 0xB000, 15, (bytes(3) + inner).ljust(128, b"\xa5")))
+    frame = bytearray(request_frame(SerialOp.WRITE_BLOCK | 0x60, 0xB000, 15, (bytes(10) + inner).ljust(128, b"\xa5")))
     if damage == "its first byte lost":
         del frame[0]
     elif damage == "its last byte changed":
