@@ -44,7 +44,7 @@ def board_setup(
     made = part.oscillator if clock is None else clock
     source = None if made == part.oscillator else pll(part.oscillator, made)
     setup = BoardSetup(made, baud, _memory(name, part, dram_bytes, memory), source)
-    _ = setup.divisor, setup.sdram
+    _ = setup.divisor, setup.sdram  # they raise here what there cannot be
     return setup
 
 

@@ -1,4 +1,4 @@
-"""Defines what a board holds: a machine, memory in block RAM or a controller of it, and a serial line to the host."""
+"""Defines what a board holds: a machine, memory in block RAM or SDRAM, and a serial line to the host."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring

@@ -18,7 +18,8 @@ import struct
 
 SYNC = 0xA5  #: the first byte of every frame
 CRC_BYTES = 2  #: of CRC-16/IBM-3740 over all before it, high byte first
-#: ``SYNC``, ``head``, byte address, and byte enables of WRITE_MEM, or how many words a block has behind its first.
+#: ``SYNC``, ``head``, byte address, and byte enables of WRITE_MEM, or how many words a block has behind its first:
+#: fewer than ``BLOCK_WORDS``; higher bits say nothing.
 REQUEST = struct.Struct("<BBIB")
 #: ``SYNC``, ``head``, status.
 RESPONSE = struct.Struct("<BBB")

@@ -105,13 +105,13 @@ class SerialBus:
             at += WORD_BYTES
 
     def _block(self, op: SerialOp, address: int, words: int, data: bytes = bytes(WORD_BYTES)) -> bytes:
-        """Return the words of the response to a request of a block, or nothing where that is no block, or was not
-        answered. Blocks are shorter then, and longer again with each that is."""
+        """Return the words of the response to a request of a block, or nothing where that is no block, or was refused
+        or not answered. Blocks are shorter then, and longer again with each that gets through."""
         if words < 2:
             self._most = min(self._most + 1, BLOCK_WORDS)
             return b""
         response = self._asked_once(op, address, words - 1, data, words if op == SerialOp.READ_BLOCK else 1)
-        if response is None:
+        if response is None or response[0] & FAILED:
             self._most = words // 2
             return b""
         self._most = min(self._most + max(1, self._most // 8), BLOCK_WORDS)

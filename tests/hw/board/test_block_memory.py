@@ -3,11 +3,10 @@
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
 from hw.board import BlockMemory
 from hw.contract.params import KIB, preset
-from tests.support.streams import Stalls, until
+from tests.support.streams import Stalls, simulate, until
 
 PARAMS = preset("nano").replace(dram_bytes=64 * KIB)
 WORD, HALF = 8, 32 * KIB
@@ -85,14 +84,6 @@ def host_bench(host, rng: random.Random, stalls: Stalls):
                 assert found == int.from_bytes(old, "little")
 
     return bench
-
-
-def simulate(dut: BlockMemory, *benches) -> None:
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    for bench in benches:
-        simulator.add_testbench(bench)
-    simulator.run()
 
 
 @pytest.mark.parametrize("stalling", [0.0, 0.5])

@@ -155,8 +155,8 @@ class Beside:
     def close(self): ...
 
 
-def response_frame(op: SerialOp, number: int, word: bytes) -> bytes:
-    raw = bytes([SYNC, op | number % NUMBERS << 4, 0]) + word
+def response_frame(op: int, number: int, words: bytes, status: int = 0) -> bytes:
+    raw = bytes([SYNC, op | number % NUMBERS << 4, status]) + words
     return raw + binascii.crc_hqx(raw, 0xFFFF).to_bytes(2, "big")
 
 
@@ -168,6 +168,23 @@ def test_responses_come_in_pieces_and_those_to_others_are_skipped(line):
     beside.front = b"\xa5noise\xa5"
     bus.write_mem(0xA000, bytes(range(256)) * 4)
     assert bus.read_mem(0xA000, KIB) == bytes(range(256)) * 4
+
+
+def test_a_machine_that_refuses_blocks_gets_words(line):
+    """It would be one of another version: what it did not take is not taken for written."""
+
+    class Refuses(Beside):
+        def write(self, data):
+            op, number = data[1] & 0xF, data[1] >> 4
+            if op not in (SerialOp.READ_BLOCK, SerialOp.WRITE_BLOCK):
+                return super().write(data)
+            words = data[6] + 1 if op == SerialOp.READ_BLOCK else 1
+            self.front = response_frame(op, number, bytes(8 * words), FAILED)
+            return len(data)
+
+    bus, data = SerialBus(Refuses(line), PARAMS), random.Random(6).randbytes(300)
+    bus.write_mem(0xC000, data)
+    assert bus.read_mem(0xC000, 300) == data == SerialBus(line, PARAMS).read_mem(0xC000, 300)
 
 
 def test_what_came_before_a_request_is_no_response_to_it(line, bus):
