@@ -53,6 +53,9 @@ def fpga(
     rip_up: Annotated[
         bool, typer.Option("--rip-up", help="route again what is too slow for the target: one that can be reached")
     ] = False,
+    anneal: Annotated[
+        bool, typer.Option("--anneal", help="shorten paths and wires of the placement before it is routed")
+    ] = False,
     serial: Annotated[
         bool, typer.Option("--serial", help="a machine to use: with memory, and a serial line on the board's pins")
     ] = False,
@@ -90,6 +93,7 @@ def fpga(
         given = {"--board": board, "--block": block, "--seeds": seeds > 1, "--first-seed": first > 1,
                  "--multipliers": multipliers is not None, "--placer": placer, "--router": router,
                  "--spacing": spacing is not None, "--logic": logic is not None, "--serial": serial, "--rip-up": rip_up,
+                 "--anneal": anneal,
                  "--memory": memory, "--clock": clock is not None, "--area": area, "--report": page}  # fmt: skip
         if beside := [flag for flag, there in given.items() if there]:
             raise api.UsageError(f"--vivado writes a project, and synthesises nothing: leave out {', '.join(beside)}")
@@ -127,7 +131,7 @@ def fpga(
     with stages.stage(f"{hardware.name}: netlist", size=1, seconds=5):
         design = netlist.on_pins(hardware, setup) if setup else netlist.elaborated(hardware, block)
     bound = None if logic is None else round(1000 * logic)
-    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0, bound, rip_up)
+    work = flow.Flow(part, aim, stages, multipliers, chosen_placer, chosen_router, spacing or 0, bound, rip_up, anneal)
     mapped = work.mapped(design)
     if spacing is None and not block and not area:
         work = work.with_room(mapped)

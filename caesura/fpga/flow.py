@@ -4,11 +4,12 @@ import inspect
 import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from caesura.fpga import floor_plan, paths, routing, spacing, synthesis, tools
+from caesura.fpga import annealing, floor_plan, paths, routing, spacing, synthesis, tools
 from caesura.fpga.bitstream import pack
 from caesura.fpga.boards import Part
 from caesura.fpga.netlist import Netlist
@@ -27,7 +28,8 @@ class Flow:
     """Takes a netlist to a part: ``target`` is the clock that tools aim at, in MHz. ``multipliers`` is how many the
     netlist may take, by default as many as the part has; ``placer`` and ``router`` are of ``routing.PLACERS`` and
     ``routing.ROUTERS``. Each row of ``spacing`` stays empty; 0 for none. ``logic``: see
-    :func:`caesura.fpga.synthesis.synthesise`; ``rip_up``: :func:`caesura.fpga.routing.arguments`."""
+    :func:`caesura.fpga.synthesis.synthesise`; ``rip_up``: :func:`caesura.fpga.routing.arguments`. With ``anneal`` the
+    placement is annealed before it is routed, see :mod:`caesura.fpga.annealing`."""
 
     part: Part
     target: float
@@ -38,6 +40,7 @@ class Flow:
     spacing: int = 0
     logic: int | None = None
     rip_up: bool = False
+    anneal: bool = False
 
     def with_room(self, mapped: bytes) -> "Flow":
         """Return a flow that leaves as many rows empty as a ``mapped`` netlist has room for on the part. Raises
@@ -77,20 +80,18 @@ class Flow:
         kept = KeptStages(_FOLDER)
         options = routing.arguments(self.part, seed, self.target, self.placer, self.router, rip_up=self.rip_up)
         about = (mapped, self.spacing, options, self.part.pins, tools.version("place and route"))
-        key = key_of("routed", *about, *map(inspect.getsource, (routing, paths, floor_plan, spacing)))
+        moved = annealing.DEPENDS_ON if self.anneal else ()
+        key = key_of("routed", *about, *moved, *map(inspect.getsource, (routing, paths, floor_plan, spacing)))
         raw, config, unrouted = kept.find(key), kept.find(f"{key}-config"), kept.find(f"{key}-unrouted")
         if unrouted is not None:
             raise tools.NotRoutedError(unrouted.decode())
         if raw is None or config is None:
             tools.require("place and route")
-            size = len(mapped)
+            design = self._annealed(netlist, mapped, seed) if self.anneal else None
             try:
-                with self.stages.stage(f"{netlist.name}: place and route", size=size, seconds=size * _ROUTING_RATE):
+                with self._routing(netlist, mapped, "routing" if self.anneal else "place and route"):
                     result, config = kept.worked(
-                        key,
-                        lambda work: routing.route(
-                            mapped, netlist.modules, options, self.part, seed, self.spacing, work
-                        ),
+                        key, lambda work: self._route(netlist, mapped, design, options, seed, work)
                     )
             except tools.NotRoutedError as error:
                 kept.keep(f"{key}-unrouted", str(error).encode())
@@ -99,6 +100,39 @@ class Flow:
             kept.keep(f"{key}-config", config)
             kept.keep(key, raw)
         return json.loads(raw), config
+
+    def _route(
+        self, netlist: Netlist, mapped: bytes, design: bytes | None, options: Sequence[str], seed: int, work: Path
+    ) -> tuple[dict[str, Any], bytes]:
+        if design is None:
+            return routing.route(mapped, netlist.modules, options, self.part, seed, self.spacing, work)
+        return routing.route_placed(design, mapped, netlist.modules, options, seed, work)
+
+    def _annealed(self, netlist: Netlist, mapped: bytes, seed: int) -> bytes:
+        """Return the annealed placement of one seed, the same whether the router is to rip up or not."""
+        kept = KeptStages(_FOLDER)
+        options = routing.arguments(self.part, seed, self.target, self.placer, self.router)
+        about = (mapped, self.spacing, options, self.part.pins, tools.version("place and route"))
+        key = key_of("placed", *about, *map(inspect.getsource, (routing, spacing)))
+        after = key_of("annealed", key, *annealing.DEPENDS_ON)
+        if (design := kept.find(after)) is not None:
+            return design
+        found, delays = kept.find(key), kept.find(f"{key}-delays")
+        if found is None or delays is None:
+            with self._routing(netlist, mapped, "placement"):
+                placed = kept.worked(key, lambda work: routing.place(mapped, options, self.part, self.spacing, work))
+            kept.keep(key, placed.design)
+            kept.keep(f"{key}-delays", placed.delays)
+        else:
+            placed = routing.Placed(found, delays)
+        with self._routing(netlist, mapped, "annealing"):
+            design = kept.worked(after, lambda work: routing.annealed(placed, self.part, seed, work))
+        kept.keep(after, design)
+        return design
+
+    def _routing(self, netlist: Netlist, mapped: bytes, what: str) -> AbstractContextManager[None]:
+        size = len(mapped)
+        return self.stages.stage(f"{netlist.name}: {what}", size=size, seconds=size * _ROUTING_RATE)
 
     def run(self, netlist: Netlist, seeds: Sequence[int]) -> tuple[dict[str, Any], bytes]:
         """Return what became of ``netlist``, as :func:`summary` puts it, and the bitstream of the fastest seed. Raises

@@ -37,6 +37,7 @@ def manifest(
         "spacing": flow.spacing,
         "logic_ps": flow.logic,
         "rip_up": flow.rip_up,
+        "anneal": flow.anneal,
         "tools": {need: tools.version(need) for need in ("synthesis", "place and route")},
     }
 

@@ -207,15 +207,16 @@ def test_area_needs_no_router(monkeypatch, capsys):
 def test_a_whole_machine_gets_room_and_a_block_does_not(monkeypatch, capsys):
     monkeypatch.setattr("caesura.fpga.netlist.elaborated", lambda *_: in_harness("power", Power(1, registers=True)))
     used = {}
-    for words in ((), ("--block", "lane"), ("--spacing", "0", "--logic", "7", "--rip-up", "--target", "40")):
+    choices = ("--spacing", "0", "--logic", "7", "--rip-up", "--target", "40", "--anneal")
+    for words in ((), ("--block", "lane"), choices):
         monkeypatch.setattr("sys.argv", ["caesura", "fpga", "--board", "lfe5um5g-25f", "--json", *words])
         with pytest.raises(SystemExit, match="0"):
             cli.main()
         manifest = json.loads(capsys.readouterr().out)["manifest"]
-        used[words] = [manifest[name] for name in ("placer", "router", "spacing", "logic_ps", "rip_up")]
+        used[words] = [manifest[name] for name in ("placer", "router", "spacing", "logic_ps", "rip_up", "anneal")]
     machine = ("static", "router2")
     assert [*used.values()] == [
-        [*machine, 4, None, False], ["heap", "router1", 0, None, False], [*machine, 0, 7_000, True],
+        [*machine, 4, None, False, False], ["heap", "router1", 0, None, False, False], [*machine, 0, 7_000, True, True],
     ]  # fmt: skip
 
 
