@@ -233,7 +233,7 @@ static int shove(core_t *core, i32 tile, i32 other, i32 length) {
     unit_t units[LONGEST * HALVES];
     i32 out = 0;
     for (i32 at = 0; at < length; at++) {
-        if (!moves(core, other + at) || d->writer[other + at] != NONE)
+        if (!moves(core, other + at))
             return 0;
         for (i32 half = 0; half < HALVES; half++)
             if (is(core, *slot(core, 0, other + at, half), TOGETHER))
