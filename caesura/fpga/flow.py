@@ -89,7 +89,7 @@ class Flow:
             tools.require("place and route")
             design = self._annealed(netlist, mapped, seed) if self.anneal else None
             try:
-                with self._routing(netlist, mapped, "routing" if self.anneal else "place and route"):
+                with self._stage(netlist, mapped, "routing" if self.anneal else "place and route"):
                     result, config = kept.worked(
                         key, lambda work: self._route(netlist, mapped, design, options, seed, work)
                     )
@@ -119,18 +119,18 @@ class Flow:
             return design
         found, delays = kept.find(key), kept.find(f"{key}-delays")
         if found is None or delays is None:
-            with self._routing(netlist, mapped, "placement"):
+            with self._stage(netlist, mapped, "placement"):
                 placed = kept.worked(key, lambda work: routing.place(mapped, options, self.part, self.spacing, work))
             kept.keep(key, placed.design)
             kept.keep(f"{key}-delays", placed.delays)
         else:
             placed = routing.Placed(found, delays)
-        with self._routing(netlist, mapped, "annealing"):
+        with self._stage(netlist, mapped, "annealing"):
             design = kept.worked(after, lambda work: routing.annealed(placed, self.part, seed, work))
         kept.keep(after, design)
         return design
 
-    def _routing(self, netlist: Netlist, mapped: bytes, what: str) -> AbstractContextManager[None]:
+    def _stage(self, netlist: Netlist, mapped: bytes, what: str) -> AbstractContextManager[None]:
         size = len(mapped)
         return self.stages.stage(f"{netlist.name}: {what}", size=size, seconds=size * _ROUTING_RATE)
 
