@@ -172,6 +172,16 @@ def test_cells_come_to_lie_where_they_may_and_it_is_better(design, placed):
     assert any(at[name].endswith("RAMW") for name in changed)
 
 
+def test_rules_are_kept_while_it_is_hot(placed, tmp_path):
+    """Where it ends early, much has been moved that would not have stayed."""
+    (tmp_path / "delays.sdf").write_bytes(placed.delays)
+    delays, logic = CellDelays.read(tmp_path / "delays.sdf"), spacing.logic(PART)
+    for seed in (1, 2):
+        design = PlacedDesign(placed.design, delays, logic)
+        anneal(design, seed, stages=20)
+        assert broken_rules(design.written()) == []
+
+
 def test_a_seed_gives_one_placement(placed, tmp_path):
     (tmp_path / "delays.sdf").write_bytes(placed.delays)
     delays, logic = CellDelays.read(tmp_path / "delays.sdf"), spacing.logic(PART)
