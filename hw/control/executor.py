@@ -151,12 +151,12 @@ class Executor(wiring.Component):
             resolver.group.eq(restored - 1),
             resolver.words.eq(self.slots.header.data),
             resolver.insn.eq(fetched.insn),
-        ]
-        m.d.comb += [
+            fetch.resolve.eq(resolver.write),
+            fetch.resolved.eq(resolver.resolved),
             decoder.insn.eq(fetched.insn),
             decoder.parameters.eq(with_parameters),
             self.slots.dst.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "dst_seg"), slot)),
-            self.dispatch.command.insn.eq(resolver.resolved),
+            self.dispatch.command.insn.eq(fetched.insn),
             self.dispatch.command.pc.eq(fetched.pc),
             self.dispatch.command.src_base.eq(self.slots.src.data.base),
             self.dispatch.command.src_limit.eq(self.slots.src.data.limit),

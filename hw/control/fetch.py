@@ -35,6 +35,9 @@ class InstructionFetch(wiring.Component):
     flush : In(1)
         Stop and forget everything; what is still on its way is discarded as it arrives, also after a new ``start``.
     insn : Out(stream of FETCHED)
+    resolve : In(1)
+        ``resolved`` takes the place of the instruction that is delivered and not taken yet.
+    resolved : In(512)
     running : Out(1)
         Between ``start`` and ``flush``.
     quiet : Out(1)
@@ -55,6 +58,8 @@ class InstructionFetch(wiring.Component):
                 "limit": In(ADDR),
                 "flush": In(1),
                 "insn": Out(stream.Signature(FETCHED)),
+                "resolve": In(1),
+                "resolved": In(INSN_BITS),
                 "running": Out(1),
                 "quiet": Out(1),
             }
@@ -132,6 +137,8 @@ class InstructionFetch(wiring.Component):
             ]
         with m.Elif(consume):
             m.d.sync += have.eq(0)
+        with m.Elif(self.resolve):
+            m.d.sync += insn.eq(self.resolved)
 
         beyond = Signal()
         out = self.insn.payload
