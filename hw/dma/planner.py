@@ -80,16 +80,12 @@ class Planner(wiring.Component):
             m.d.sync += [cmd.eq(self.cmd.payload), setting_up.eq(1)]
 
         # Set up: what is constant for the command, and the first run.
-        some_read = Signal()
-        last_written, last_read = Signal(LEN), Signal(LEN)  # of a run's bytes
-        read_end = Signal(LEN)
-        m.d.comb += read_end.eq(Mux(insn.hi < insn.len, insn.hi, insn.len))
+        read_end = Signal(LEN)  # of a run's bytes
         illegal = Signal()
         forbidden = self._forbidden(insn) if self._forbidden else 0
         m.d.comb += illegal.eq((insn.len == 0) | (insn.n2 == 0) | (insn.n1 == 0) | (insn.n0 == 0) | forbidden)
-        count = [Signal(16, name=f"i{k}") for k in range(3)]
-        highest = [Signal(16, name=f"highest{k}") for k in range(3)]  # that each of them reaches
-        at_end = [Signal(name=f"at_end{k}") for k in range(3)]  # that they have reached it
+        count = [Signal(16, name=f"count{k}") for k in range(3)]  # i + 1 of each loop
+        at_end = [Signal(name=f"at_end{k}") for k in range(3)]  # whether it is n
         src, dst = Signal(ADDR), Signal(ADDR)
         src_rows = [Signal(ADDR, name=f"src_row{k}") for k in (1, 2)]  # src where i0 = 0, and where i1 = i0 = 0
         dst_rows = [Signal(ADDR, name=f"dst_row{k}") for k in (1, 2)]
@@ -97,42 +93,39 @@ class Planner(wiring.Component):
             m.d.sync += [
                 setting_up.eq(0),
                 walking.eq(~illegal),
-                some_read.eq(insn.lo < read_end),
-                last_written.eq(insn.len - 1),
-                last_read.eq(read_end - 1),
-                *(i.eq(0) for i in count),
-                *(most.eq(n - 1) for most, n in zip(highest, (insn.n0, insn.n1, insn.n2), strict=True)),
-                *(end.eq(n == 1) for end, n in zip(at_end, (insn.n0, insn.n1, insn.n2), strict=True)),
-                *(row.eq(insn.src) for row in (src, *src_rows)),
-                *(row.eq(insn.dst) for row in (dst, *dst_rows)),
+                read_end.eq(Mux(insn.hi < insn.len, insn.hi, insn.len)),
             ]
 
         # Walk the loops.
         offsets_ready, checked_ready, run_ready = Signal(), Signal(), Signal()
         following = [Signal(16, name=f"following{k}") for k in range(3)]
-        m.d.comb += [to.eq(Mux(end, 0, i + 1)) for to, end, i in zip(following, at_end, count, strict=True)]
-        reached = [to == most for to, most in zip(following, highest, strict=True)]
-        clipped = ~((insn.lo1 <= count[1]) & (count[1] < insn.hi1) & (insn.lo0 <= count[0]) & (count[0] < insn.hi0))
-        moved = [
-            _moved(m, at_end, src, src_rows, [insn.src_s0, insn.src_s1, insn.src_s2]),
-            _moved(m, at_end, dst, dst_rows, [insn.dst_s0, insn.dst_s1, insn.dst_s2]),
+        m.d.comb += [
+            to.eq(Mux(setting_up | end, 0, i) + 1) for to, end, i in zip(following, at_end, count, strict=True)
         ]
-        with m.If(walking & offsets_ready):
-            m.d.sync += [src.eq(moved[0]), dst.eq(moved[1])]
-            m.d.sync += [count[0].eq(following[0]), at_end[0].eq(reached[0])]
-            with m.If(at_end[0]):
-                m.d.sync += [count[1].eq(following[1]), at_end[1].eq(reached[1])]
-                m.d.sync += [rows[0].eq(to) for rows, to in zip((src_rows, dst_rows), moved, strict=True)]
-                with m.If(at_end[1]):
-                    m.d.sync += [count[2].eq(following[2]), at_end[2].eq(reached[2]), walking.eq(~at_end[2])]
-                    m.d.sync += [rows[1].eq(to) for rows, to in zip((src_rows, dst_rows), moved, strict=True)]
+        clipped = ~((insn.lo1 < count[1]) & (count[1] <= insn.hi1) & (insn.lo0 < count[0]) & (count[0] <= insn.hi0))
+        moved = [
+            _moved(m, setting_up, insn.src, at_end, src, src_rows, [insn.src_s0, insn.src_s1, insn.src_s2]),
+            _moved(m, setting_up, insn.dst, at_end, dst, dst_rows, [insn.dst_s0, insn.dst_s1, insn.dst_s2]),
+        ]
+        step = Signal()
+        m.d.comb += step.eq(walking & offsets_ready)
+        steps = [step, step & at_end[0], step & at_end[0] & at_end[1]]  # of each loop
+        for stepped, i, end, to, n in zip(steps, count, at_end, following, (insn.n0, insn.n1, insn.n2), strict=True):
+            with m.If(setting_up | stepped):
+                m.d.sync += [i.eq(to), end.eq(to == n)]
+        with m.If(steps[2] & at_end[2]):
+            m.d.sync += walking.eq(0)
+        for to, at in zip(moved, ((src, *src_rows), (dst, *dst_rows)), strict=True):
+            for stepped, here in zip(steps, at, strict=True):
+                with m.If(setting_up | stepped):
+                    m.d.sync += here.eq(to)
 
-        # First stage: offsets of the first and last byte read and written.
+        # First stage: offsets of the first byte read and written, and of the one behind the last.
         offsets = Signal(
             data.StructLayout(
                 {
-                    "src": ADDR, "src_first": ADDR, "src_last": ADDR,
-                    "dst": ADDR, "dst_last": ADDR, "reads": 1, "final": 1,
+                    "src": ADDR, "src_first": ADDR + 1, "src_end": ADDR + 1,
+                    "dst": ADDR, "dst_end": ADDR + 1, "reads": 1, "final": 1,
                 }
             )
         )  # fmt: skip
@@ -142,25 +135,25 @@ class Planner(wiring.Component):
                 offsets_valid.eq(walking),
                 offsets.src.eq(src),
                 offsets.src_first.eq(src + insn.lo),
-                offsets.src_last.eq(src + last_read),
+                offsets.src_end.eq(src + read_end),
                 offsets.dst.eq(dst),
-                offsets.dst_last.eq(dst + last_written),
-                offsets.reads.eq(some_read & ~clipped),
+                offsets.dst_end.eq(dst + insn.len),
+                offsets.reads.eq((insn.lo < read_end) & ~clipped),
                 offsets.final.eq(Cat(at_end).all()),
             ]
 
         # Second stage: limits checked, bases added.
         src_base, src_limit = self._side(self._src_size, insn, cmd.src_base, cmd.src_limit)
         dst_base, dst_limit = self._side(self._dst_size, insn, cmd.dst_base, cmd.dst_limit)
-        src_beyond, src_culprit = _beyond(m, "src", offsets.src_first, offsets.src_last, src_limit)
-        dst_beyond, dst_culprit = _beyond(m, "dst", offsets.dst, offsets.dst_last, dst_limit)
+        src_beyond, src_culprit = _beyond(m, "src", offsets.src_first, offsets.src_end, src_limit)
+        dst_beyond, dst_culprit = _beyond(m, "dst", offsets.dst, offsets.dst_end, dst_limit)
         src_bad, beyond = Signal(), Signal()
         m.d.comb += [
             src_bad.eq(offsets.reads & src_beyond),
             beyond.eq(offsets_valid & (src_bad | dst_beyond)),
         ]
         src_at, dst_at = Signal(ADDR), Signal(ADDR)
-        checked = Signal(data.StructLayout({"src": ADDR, "dst": ADDR, "dst_last": ADDR, "reads": 1, "final": 1}))
+        checked = Signal(data.StructLayout({"src": ADDR, "dst": ADDR, "dst_end": ADDR, "reads": 1, "final": 1}))
         m.d.comb += checked_ready.eq(~checked_valid | run_ready)
         with m.If(checked_ready):
             m.d.sync += [
@@ -169,7 +162,7 @@ class Planner(wiring.Component):
                 dst_at.eq(offsets.dst + dst_base),
                 checked.src.eq(offsets.src),
                 checked.dst.eq(offsets.dst),
-                checked.dst_last.eq(offsets.dst_last),
+                checked.dst_end.eq(offsets.dst_end[:ADDR]),
                 checked.reads.eq(offsets.reads),
                 checked.final.eq(offsets.final),
             ]
@@ -187,11 +180,11 @@ class Planner(wiring.Component):
         m.d.comb += [
             run_ready.eq(~self.run.valid | self.run.ready),
             self.extent_valid.eq(checked_valid & run_ready & ~self.stop),
-            self.extent.eq(checked.dst_last + 1),
+            self.extent.eq(checked.dst_end),
         ]
         with m.If(run_ready):
             m.d.sync += self.run.valid.eq(checked_valid)
-            self._describe(m, insn, cmd.pc, src_at, dst_at, checked, last_written, last_read)
+            self._describe(m, insn, cmd.pc, src_at, dst_at, checked, read_end)
 
         with m.If(self.stop):
             stages = (setting_up, walking, offsets_valid, checked_valid, self.run.valid)
@@ -203,10 +196,11 @@ class Planner(wiring.Component):
         directly."""
         return (base, limit) if size is None else (0, size(insn))
 
-    def _describe(self, m: Module, insn, pc, src_at, dst_at, checked, last_written, last_read) -> None:
+    def _describe(self, m: Module, insn, pc, src_at, dst_at, checked, read_end) -> None:
         run = self.run.payload
         low = log2(self._word_bytes)
         start = dst_at[:low]
+        before_start = Signal(signed(low + 1))
         rotate = Signal(low)
         read_first, read_last = Signal(LEN + 1), Signal(LEN + 1)
         src = Signal(ADDR)  # of the source byte that frame position 0 takes
@@ -214,7 +208,8 @@ class Planner(wiring.Component):
             rotate.eq(src_at[:low] - start),
             src.eq(src_at - start),
             read_first.eq(insn.lo + start),
-            read_last.eq(last_read + start),
+            before_start.eq(start - 1),
+            read_last.eq(read_end + before_start),
         ]
         m.d.sync += [
             run.src.eq(src[low:]),
@@ -226,7 +221,7 @@ class Planner(wiring.Component):
             run.read_first.eq(read_first),
             run.read_last.eq(read_last),
             run.first.eq(start),
-            run.last.eq(last_written + start),
+            run.last.eq(insn.len + before_start),
             run.fill.eq(insn.fill),
             run.final.eq(checked.final),
         ]
@@ -235,8 +230,11 @@ class Planner(wiring.Component):
             m.d.sync += run.tag[name].eq(sources[name] if name in sources else insn[name])
 
 
-def _moved(m: Module, at_end: list, here: Signal, rows: list[Signal], strides: list) -> Signal:
-    """Return where the next run of one side lies: one adder, whose operands depend on the loops that end here."""
+def _moved(
+    m: Module, setting_up: Signal, first: Value, at_end: list, here: Signal, rows: list[Signal], strides: list
+) -> Signal:
+    """Return where the next run of one side lies, the ``first`` in set-up: one adder, whose operands depend on the
+    loops that end here."""
     base, stride = Signal.like(here), Signal(signed(ADDR))
     row1, row2 = rows
     m.d.comb += [base.eq(here), stride.eq(strides[0])]
@@ -244,13 +242,18 @@ def _moved(m: Module, at_end: list, here: Signal, rows: list[Signal], strides: l
         m.d.comb += [base.eq(row1), stride.eq(strides[1])]
         with m.If(at_end[1]):
             m.d.comb += [base.eq(row2), stride.eq(strides[2])]
+    with m.If(setting_up):
+        m.d.comb += [base.eq(first), stride.eq(0)]
     moved = Signal.like(here)
     m.d.comb += moved.eq(base + stride)
     return moved
 
 
-def _beyond(m: Module, name: str, first, last, limit):
-    """Return whether some byte of first..last (modulo 2^32) is not below ``limit``, and the first such byte."""
+def _beyond(m: Module, name: str, first: Value, end: Value, limit: Value | int) -> tuple[Value, Value]:
+    """Return whether some byte from ``first`` to before ``end`` (modulo 2^32, with what was carried beyond) is not
+    below ``limit``, and the first such byte. ``first`` is before ``end``, so ``end`` alone has a carry if the last
+    byte is that before 2^32, which no limit is beyond, or lies behind it."""
     wholly = Signal(name=f"{name}_wholly_beyond")
-    m.d.comb += wholly.eq(first >= limit)
-    return wholly | (last >= limit) | (last < first), Mux(wholly, first, limit)
+    m.d.comb += wholly.eq(first[:ADDR] >= limit)
+    around = end[ADDR] & ~first[ADDR:].any()
+    return wholly | (end[:ADDR] > limit) | around, Mux(wholly, first[:ADDR], limit)

@@ -12,12 +12,22 @@ from tests.formal.harness import prove, specification
 def claims(beyond) -> tuple[Module, list[Signal]]:
     """Of any byte of any run: it is below the limit, or the run is refused; and the culprit that is named is not."""
     m = specification()
-    first, limit, size, number = Signal(ADDR), Signal(ADDR), Signal(LEN), Signal(LEN)
-    last, byte = Signal(ADDR), Signal(ADDR)
-    m.d.comb += [Assume(size != 0), Assume(number < size), last.eq(first + size - 1), byte.eq(first + number)]
-    refused, culprit = beyond(m, "run", first, last, limit)
+    first, limit, size, number = Signal(ADDR + 1), Signal(ADDR), Signal(LEN), Signal(LEN)
+    base, before, end, byte = Signal(ADDR), Signal(LEN), Signal(ADDR + 1), Signal(ADDR)
+    # It may begin so far behind its base that all of it lies around the end of the address space.
+    m.d.comb += [
+        Assume(before <= number),
+        Assume(number < size),
+        first.eq(base + before),
+        end.eq(base + size),
+        byte.eq(base + number),
+    ]
+    refused, culprit = beyond(m, "run", first, end, limit)
     m.d.comb += [Assert(refused | (byte < limit)), Assert(~refused | (culprit >= limit))]
-    return m, [first, limit, size, number]
+    # Nothing is refused of which every byte is below the limit.
+    straight = end[ADDR] == first[ADDR]
+    m.d.comb += Assert(~refused | ~(straight & (end[:ADDR] <= limit)))
+    return m, [base, before, limit, size, number]
 
 
 @pytest.mark.formal
@@ -28,6 +38,6 @@ def test_no_byte_beyond_a_limit_passes(tmp_path):
 
 @pytest.mark.formal
 def test_a_check_that_forgets_addresses_that_go_around_is_caught(tmp_path):
-    m, inputs = claims(lambda m, name, first, last, limit: (last >= limit, limit))
+    m, inputs = claims(lambda m, name, first, end, limit: (end[:ADDR] > limit, limit))
     with pytest.raises(AssertionError, match="Assert failed"):
         prove(m, inputs, tmp_path, depth=2, induction=False)

@@ -7,12 +7,12 @@ _EDGES, _SECOND = ("edges",), ("edges_second",)
 RTL = (
     Mutant(
         "R1", "a copy may go one byte beyond its segment", "hw/dma/planner.py",
-        "return wholly | (last >= limit) | (last < first)", "return wholly | (last > limit) | (last < first)",
+        "return wholly | (end[:ADDR] > limit) | around", "return wholly | (end[:ADDR] > limit + 1) | around",
         "P1", _EDGES, "LD2 dst",
     ),
     Mutant(
         "R2", "a run around the end of the address space passes", "hw/dma/planner.py",
-        "return wholly | (last >= limit) | (last < first)", "return wholly | (last >= limit)",
+        "return wholly | (end[:ADDR] > limit) | around", "return wholly | (end[:ADDR] > limit)",
         "P1", _EDGES, "LD2 src",
     ),
     Mutant(
