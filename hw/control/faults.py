@@ -1,6 +1,9 @@
 """Collects what goes wrong while a body runs."""
 
-from amaranth.hdl import Module, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -70,22 +73,34 @@ class FaultCollector(wiring.Component):
         pcs = [Signal(PC, name=f"signalled_pc{u}") for u in range(len(Unit))]
         m.d.sync += [pc.eq(source) for pc, source in zip(pcs, self.signal_pc, strict=True)]
 
+        # Faults of units come first, then overflows, then what can never be satisfied; of several, the first unit.
+        stuck = self.stuck & (deadlock == STUCK_CYCLES).replicate(len(Unit))
+        overflowed = Cat((mask & too_much).any() for mask in masks)
         found, info = Signal(), Signal(JOB_FAULT)
+        m.d.comb += found.eq(Cat(self.unit_fault, overflowed, stuck).any())
+        with m.If(self.unit_fault.any()):
+            unit, (code, pc, addr) = _of_first(
+                self.unit_fault, *([unit[name] for unit in self.unit_info] for name in ("code", "pc", "addr"))
+            )
+            m.d.comb += [info.code.eq(code), info.unit.eq(unit), info.pc.eq(pc), info.addr.eq(addr)]
+        with m.Elif(overflowed.any()):
+            unit, (pc,) = _of_first(overflowed, pcs)
+            m.d.comb += [info.code.eq(Fault.SEMAPHORE_OVERFLOW), info.unit.eq(unit)]
+            m.d.comb += [info.pc.eq(pc), info.addr.eq(too_much)]
+        with m.Else():
+            unit, (wait, pc) = _of_first(stuck, list(self.wait), list(self.head_pc))
+            m.d.comb += [info.code.eq(Fault.SEMAPHORE_UNDERFLOW), info.unit.eq(unit)]
+            m.d.comb += [info.pc.eq(pc), info.addr.eq(wait & ~self.nonzero)]
         with m.If(~self.fault):
             m.d.sync += [self.fault.eq(found), self.info.eq(info)]
-        for u in reversed(range(len(Unit))):
-            with m.If((deadlock == STUCK_CYCLES) & self.stuck[u]):
-                missing = self.wait[u] & ~self.nonzero
-                self._report(m, found, info, Fault.SEMAPHORE_UNDERFLOW, u, self.head_pc[u], missing)
-        for u in reversed(range(len(Unit))):
-            with m.If((masks[u] & too_much).any()):
-                self._report(m, found, info, Fault.SEMAPHORE_OVERFLOW, u, pcs[u], too_much)
-        for u in reversed(range(len(Unit))):
-            with m.If(self.unit_fault[u]):
-                unit = self.unit_info[u]
-                self._report(m, found, info, unit.code, u, unit.pc, unit.addr)
         return m
 
-    @staticmethod
-    def _report(m: Module, found: Signal, info, code, unit: int, pc, addr) -> None:
-        m.d.comb += [found.eq(1), info.code.eq(code), info.unit.eq(unit), info.pc.eq(pc), info.addr.eq(addr)]
+
+def _of_first(which: Value, *values: list) -> tuple[Value, list[Value]]:
+    """Return the number of the first unit of ``which``, and what it has of each of ``values``."""
+    first = which & (~which + 1)[: len(which)]
+
+    def of_it(choices) -> Value:
+        return reduce(or_, (Mux(first[number], choice, 0) for number, choice in enumerate(choices)))
+
+    return of_it(range(len(which))), [of_it(choices) for choices in values]
