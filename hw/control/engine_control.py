@@ -74,7 +74,7 @@ class EngineControl(wiring.Component):
         m.submodules.loader = loader = Loader(self.params)
         m.submodules.executor = executor = Executor(self.params)
         m.submodules.retirer = retirer = Retirer(self.params)
-        m.submodules.monitor = monitor = Monitor()
+        m.submodules.monitor = monitor = Monitor(self.params)
         m.submodules.semaphores = semaphores = SemaphoreFile(self.params, len(Unit))
         m.submodules.faults = faults = FaultCollector(self.params)
         m.submodules.registers = registers = EngineRegisters()
@@ -97,6 +97,7 @@ class EngineControl(wiring.Component):
         connect(m, loader.slots, ring.load_slots)
         connect(m, executor.slots, ring.run_slots)
         connect(m, retirer.prologue, loader.result)
+        connect(m, retirer.counters, monitor.read)
         stop = Signal()  # the ring stops, for good or until reset
         m.d.comb += [
             stop.eq(self.halt | (executor.status.state == EngineState.FAULT)),
@@ -109,8 +110,6 @@ class EngineControl(wiring.Component):
             loader.now.eq(self.now),
             executor.now.eq(self.now),
         ]
-        for mine, theirs in zip(retirer.counters, monitor.counters, strict=True):
-            m.d.comb += mine.eq(theirs)
 
         # Events.
         connect(m, retirer.signal, flipped(self.event.signal))

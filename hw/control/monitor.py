@@ -2,14 +2,19 @@
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In
 
+from hw.block_ram import BLOCK_RAM, NO_COLLISION
 from hw.contract.isa import Unit
 from hw.contract.job import COUNTERS, SEMAPHORE_CLASSES, SEQUENCER_COUNTERS
-from hw.control.signatures import ACTIVITY
+from hw.contract.params import SocParams
+from hw.control.signatures import ACTIVITY, RamRead
+from hw.mux_tree import mux_tree
 
 PROLOGUE_COUNTERS = 4  #: the first of ``COUNTERS``; the loader keeps those
 BODY_COUNTERS = tuple(name for name, _ in COUNTERS[PROLOGUE_COUNTERS:])
+COUNTER_BITS = (len(BODY_COUNTERS) - 1).bit_length()
 _SEQUENCER = tuple(name for name, _ in SEQUENCER_COUNTERS)
 
 _COMPUTE = (Unit.MAC, Unit.VEC)
@@ -18,22 +23,28 @@ _COMPUTE = (Unit.MAC, Unit.VEC)
 class Monitor(wiring.Component):
     """Counts what the units report, from ``clear`` on while ``enable`` is set.
 
+    Sums lie in a RAM. Beside it each counter has a few bits of its own, which take what is counted; they are added to
+    the sum in turn, one counter in each cycle, before they can overflow. What is read is both together. An occupancy
+    is a maximum, and a register.
+
     Members
     -------
     clear, enable : In(1)
+        Not both at a time.
     activity : In(ACTIVITY).array(7)
-        By ``hw.contract.isa.Unit``.
+        By ``hw.contract.isa.Unit``. At most ``params.lv1_word`` bytes.
     missing : In(SEMAPHORE_CLASSES).array(2)
         Classes of the semaphores that the heads of the queues of MAC and VEC miss.
     loading : In(1)
         LD2 works, for the body or for a prologue.
     mac_empty, ... : In(1)
         By the names in ``hw.contract.job.SEQUENCER_COUNTERS``: it counts in this cycle.
-    counters : Out(32).array
-        Those of ``COUNTERS`` that do not belong to the prologue, in order.
+    read : In(RamRead)
+        One of ``BODY_COUNTERS``, by its number there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, params: SocParams) -> None:
+        self._most_bytes = params.lv1_word
         super().__init__(
             {
                 "clear": In(1),
@@ -42,33 +53,85 @@ class Monitor(wiring.Component):
                 "missing": In(SEMAPHORE_CLASSES).array(len(_COMPUTE)),
                 "loading": In(1),
                 **{name: In(1) for name in _SEQUENCER},
-                "counters": Out(32).array(len(BODY_COUNTERS)),
+                "read": In(RamRead(COUNTER_BITS, 32)),
             }
         )
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        counter = dict(zip(BODY_COUNTERS, self.counters, strict=True))
-        following: dict[str, object] = {name: counter[name] + getattr(self, name) for name in _SEQUENCER}
+        m.submodules.sums = ram = Memory(shape=32, depth=1 << COUNTER_BITS, init=[], attrs=BLOCK_RAM | NO_COLLISION)
+        write, to_add, to_read = ram.write_port(), ram.read_port(), ram.read_port()
+        occupancies = self._occupancies(m)
+        apart = {}  # what is counted and not in the sum yet
+        stored = Signal(len(BODY_COUNTERS))  # counters whose sum is in the RAM; the others have none
+
+        # In turn: read the sum, and in the next cycle add to it.
+        turn, adding_to, adding = Signal(COUNTER_BITS), Signal(COUNTER_BITS), Signal()
+        m.d.sync += [adding.eq(self.enable), adding_to.eq(turn)]
+        with m.If(self.enable):
+            m.d.sync += turn.eq(Mux(turn == len(BODY_COUNTERS) - 1, 0, turn + 1))
+        for name, (now, most) in self._counts(m).items():
+            number = BODY_COUNTERS.index(name)
+            apart[name] = left = Signal((most * len(BODY_COUNTERS)).bit_length(), name=f"{name}_apart")
+            added = Signal(name=f"{name}_added")
+            m.d.comb += added.eq(adding & (adding_to == number))
+            with m.If(self.clear):
+                m.d.sync += [left.eq(0), stored[number].eq(0)]
+            with m.Else():
+                m.d.sync += left.eq(Mux(added, 0, left) + Mux(self.enable, now, 0))
+                with m.If(added):
+                    m.d.sync += stored[number].eq(1)
+
+        sum_read, total = Signal(32), Signal(32)
+        m.d.comb += [
+            to_add.addr.eq(turn),
+            sum_read.eq(Mux(stored.bit_select(adding_to, 1), to_add.data, 0)),
+            total.eq(sum_read + mux_tree(adding_to, [apart.get(name) for name in BODY_COUNTERS])),
+            write.addr.eq(adding_to),
+            write.data.eq(total),
+            write.en.eq(adding),
+        ]
+
+        # A sum that is written while it is read, is taken from beside the RAM.
+        reading, collided, last_total = Signal(COUNTER_BITS), Signal(), Signal(32)
+        m.d.comb += to_read.addr.eq(self.read.addr)
+        m.d.sync += [
+            reading.eq(self.read.addr),
+            collided.eq(adding & (adding_to == self.read.addr)),
+            last_total.eq(total),
+        ]
+        beside = mux_tree(reading, [(apart | occupancies)[name] for name in BODY_COUNTERS])
+        in_ram = Mux(collided, last_total, to_read.data)
+        m.d.comb += self.read.data.eq(Mux(stored.bit_select(reading, 1), in_ram, 0) + beside)
+        return m
+
+    def _occupancies(self, m: Module) -> dict[str, Signal]:
+        """Return the highest extents that copy units have reported."""
+        highest = {}
+        for unit in Unit:
+            if unit in _COMPUTE:
+                continue
+            name, now = f"{unit.name.lower()}_occupancy", self.activity[unit]
+            highest[name] = high = Signal(32, name=name)
+            with m.If(self.clear):
+                m.d.sync += high.eq(0)
+            with m.Elif(self.enable & now.extent_valid & (now.extent > high)):
+                m.d.sync += high.eq(now.extent)
+        return highest
+
+    def _counts(self, m: Module) -> dict[str, tuple[Value, int]]:
+        """Return what each counter counts in this cycle, and the most that it can be."""
+        counts: dict[str, tuple[Value, int]] = {name: (getattr(self, name), 1) for name in _SEQUENCER}
         for unit in Unit:
             name, now = unit.name.lower(), self.activity[unit]
-            following[f"{name}_busy"] = counter[f"{name}_busy"] + now.busy
-            following[f"{name}_stalled"] = counter[f"{name}_stalled"] + (now.busy & now.stalled)
+            counts[f"{name}_busy"] = now.busy, 1
+            counts[f"{name}_stalled"] = now.busy & now.stalled, 1
             if unit in _COMPUTE:
-                following[f"{name}_active"] = counter[f"{name}_active"] + now.active
-                for event, cycle in self._waiting(m, unit).items():
-                    following[event] = counter[event] + cycle
+                counts[f"{name}_active"] = now.active, 1
+                counts.update((event, (cycle, 1)) for event, cycle in self._waiting(m, unit).items())
             else:
-                high = counter[f"{name}_occupancy"]
-                higher = Signal(name=f"{name}_higher")
-                m.d.comb += higher.eq(now.extent_valid & (now.extent > high))
-                following[f"{name}_occupancy"] = Mux(higher, now.extent, high)
-                following[f"{name}_bytes"] = counter[f"{name}_bytes"] + now.bytes
-        with m.If(self.clear):
-            m.d.sync += [register.eq(0) for register in self.counters]
-        with m.Elif(self.enable):
-            m.d.sync += [counter[name].eq(value) for name, value in following.items()]
-        return m
+                counts[f"{name}_bytes"] = now.bytes, self._most_bytes
+        return counts
 
     def _waiting(self, m: Module, unit: Unit) -> dict[str, Value]:
         """Return the counters of a compute unit that waits in this cycle, each with whether it counts: ``*_waiting``,

@@ -1,6 +1,9 @@
 """Retires jobs: writes the completion, then tells host and events."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -10,14 +13,14 @@ from hw.contract.job import COMPLETION, COUNTERS, JobFlag
 from hw.contract.params import SocParams
 from hw.control.fetch import burst_words
 from hw.control.loader import PROLOGUE_WORDS
-from hw.control.monitor import BODY_COUNTERS, PROLOGUE_COUNTERS
+from hw.control.monitor import COUNTER_BITS, PROLOGUE_COUNTERS
 from hw.control.signatures import EVENT_BITS, JOB_INFO, CompletionRingControl, EndedJob, RamRead
 from hw.interfaces import BusWritePort
-from hw.mux_tree import mux_tree
 
 _WORDS = COMPLETION.size // 4
 COUNTER_WORD = COMPLETION[COUNTERS[0][0]].offset // 4  #: completion word of the first counter
 _USED_WORDS = COUNTER_WORD + len(COUNTERS)
+_BODY_COUNTER_WORD = COUNTER_WORD + PROLOGUE_COUNTERS
 
 _TIMES = COMPLETION["prologue_start"].offset // 4
 #: Completion words that the loader supplies, and their number among its results.
@@ -35,8 +38,8 @@ class Retirer(wiring.Component):
     Members
     -------
     ended : In(EndedJob)
-    counters : In(32).array
-        From :class:`~hw.control.monitor.Monitor`.
+    counters : Out(RamRead)
+        Those of :class:`~hw.control.monitor.Monitor`.
     prologue : Out(RamRead)
         The loader's counters.
     control : In(CompletionRingControl)
@@ -54,7 +57,7 @@ class Retirer(wiring.Component):
         super().__init__(
             {
                 "ended": In(EndedJob()),
-                "counters": In(32).array(len(BODY_COUNTERS)),
+                "counters": Out(RamRead(COUNTER_BITS, 32)),
                 "prologue": Out(RamRead(params.job_slot_bits + 3, 32)),
                 "control": In(CompletionRingControl()),
                 "signal": Out(stream.Signature(EVENT_BITS)),
@@ -79,10 +82,11 @@ class Retirer(wiring.Component):
         answered = Signal(2)
         m.d.comb += [
             index.eq(Mux(copying, copy_index, self.control.view_index)),
-            self.control.view.eq(mux_tree(index_d, self._words())),
+            self.control.view.eq(self._word(index_d)),
             self.control.view_ack.eq(answered[1] & ~copying),
         ]
         self._address_prologue_word(m, index)
+        m.d.comb += self.counters.addr.eq(index - _BODY_COUNTER_WORD)
         m.d.sync += [
             index_d.eq(index),
             copy_valid.eq(copying),
@@ -113,8 +117,10 @@ class Retirer(wiring.Component):
 
         m.d.comb += self.ended.failed.eq(self.control.failed)
         job = Signal(JOB_INFO)
-        place = self.control.retired[:15] & ~((~0 << self.control.size_log2)[:15])
-        has_room = ((self.control.retired - self.control.consumed) >> self.control.size_log2) == 0
+        beyond = (~0 << self.control.size_log2)[:15]  # bits that no index within the ring has
+        place = self.control.retired[:15] & ~beyond
+        waiting = (self.control.retired - self.control.consumed)[:32]
+        has_room = ~((waiting[:15] & beyond).any() | waiting[15:].any())
         bad = Signal()
         unanswered = Signal(range(rows // chunk + 1))
         answer = Signal()
@@ -187,21 +193,19 @@ class Retirer(wiring.Component):
                     m.d.comb += number.eq(source)
         m.d.comb += self.prologue.addr.eq(Cat(number, self.ended.info.index[: self.params.job_slot_bits]))
 
-    def _words(self) -> list:
-        """Return the completion of the current job, word by word."""
+    def _word(self, index: Signal) -> Value:
+        """Return word ``index`` of the completion of the current job: each is gated by its number, and all are
+        joined."""
         info = self.ended.info
         job, fault = info.job, info.fault
         members = {
             "job_id": job.job_id, "status": Cat(fault.code, fault.unit), "index": info.index,
             "pc": fault.pc, "address": fault.addr, "tag": job.tag, "start": info.start, "end": info.end,
-            **dict(zip(BODY_COUNTERS, self.counters, strict=True)),
         }  # fmt: skip
-        words: list = [None] * _WORDS
+        parts = []
         for name, value in members.items():
             first = COMPLETION[name].offset // 4
-            words[first] = value[:32]
-            if len(value) > 32:
-                words[first + 1] = value[32:]
-        for word in _PROLOGUE_AT:
-            words[word] = self.prologue.data
-        return [Const(0, 32) if word is None else word for word in words]
+            parts += [Mux(index == first + k, value[32 * k :][:32], 0) for k in range(-(-len(value) // 32))]
+        parts.append(Mux(Cat(index == word for word in _PROLOGUE_AT).any(), self.prologue.data, 0))
+        parts.append(Mux((index >= _BODY_COUNTER_WORD) & (index < _USED_WORDS), self.counters.data, 0))
+        return reduce(or_, parts)

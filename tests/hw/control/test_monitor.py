@@ -27,10 +27,18 @@ def expected(missing: dict[str, int], busy: set[Unit], loading: bool) -> list[st
     return result
 
 
+async def read(ctx, dut: Monitor, name: str) -> int:
+    """Return a counter as it is in the cycle after the one at hand, in which nothing is counted."""
+    ctx.set(dut.enable, 0)
+    ctx.set(dut.read.addr, BODY_COUNTERS.index(name))
+    await ctx.tick()
+    return ctx.get(dut.read.data)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_waiting_cycles_have_one_cause(seed):
     rng = random.Random(seed)
-    dut = Monitor()
+    dut = Monitor(preset("tiny"))
     counted: Counter[str] = Counter()
 
     async def testbench(ctx):
@@ -47,11 +55,57 @@ def test_waiting_cycles_have_one_cause(seed):
             await ctx.tick()
             if enable:
                 counted.update(expected(missing, busy, loading))
-        values = {name: ctx.get(register) for name, register in zip(BODY_COUNTERS, dut.counters, strict=True)}
+        values = {name: await read(ctx, dut, name) for name in BODY_COUNTERS}
         names = [name for name in values if "waiting" in name or "missing" in name or "starved" in name]
         assert len(names) == 2 + 1 + 2 * SEMAPHORE_CLASSES
         assert {name: values[name] for name in names} == {name: counted[name] for name in names}, f"seed {seed}"
         assert values["mac_waiting"] == values["mac_starved"] + sum(values[f"mac_missing{c}"] for c in range(4)) > 0
+
+    simulate(dut, testbench)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_read_is_what_was_counted_until_then(seed):
+    """While everything counts, in each cycle another counter: with the sums that are being written as well."""
+    rng = random.Random(seed)
+    dut = Monitor(preset("tiny"))
+    counted: Counter[str] = Counter()
+    most = preset("tiny").lv1_word
+    checked: Counter[str] = Counter()
+
+    async def testbench(ctx):
+        turn, busiest = 0, rng.random() < 0.5
+        for cycle in range(3000):
+            clear = rng.random() < 0.002
+            enable = not clear and (busiest or rng.random() < 0.8)
+            copied = {unit: most if busiest else rng.randint(0, most) for unit in Unit}
+            extents = {unit: rng.getrandbits(rng.choice((8, 32))) for unit in Unit}
+            # The counter whose turn it is now, was a cycle ago, or any.
+            number = (turn - rng.choice((0, 1, 2, rng.randrange(len(BODY_COUNTERS))))) % len(BODY_COUNTERS)
+            ctx.set(dut.clear, clear)
+            ctx.set(dut.enable, enable)
+            ctx.set(dut.instructions, 1)
+            ctx.set(dut.read.addr, number)
+            for unit in Unit:
+                ctx.set(dut.activity[unit].bytes, copied[unit])
+                ctx.set(dut.activity[unit].extent, extents[unit])
+                ctx.set(dut.activity[unit].extent_valid, 1)
+            await ctx.tick()
+            if clear:
+                counted.clear()
+            if enable:
+                turn = (turn + 1) % len(BODY_COUNTERS)
+                counted["instructions"] += 1
+                for unit in Unit:
+                    name = unit.name.lower()
+                    if f"{name}_bytes" in BODY_COUNTERS:
+                        counted[f"{name}_bytes"] += copied[unit]
+                        counted[f"{name}_occupancy"] = max(counted[f"{name}_occupancy"], extents[unit])
+            name = BODY_COUNTERS[number]
+            assert ctx.get(dut.read.data) == counted[name], f"seed {seed}, cycle {cycle}: {name}"
+            checked[name] += counted[name] > 0
+        wanted = {"instructions", *(name for name in BODY_COUNTERS if name.endswith(("bytes", "occupancy")))}
+        assert set(+checked) == wanted and min(checked[name] for name in wanted) > 20
 
     simulate(dut, testbench)
 
