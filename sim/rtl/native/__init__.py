@@ -16,8 +16,9 @@ from sim.rtl.top import SimTop
 
 __all__ = ["FLAGS", "GENERATOR_SOURCES", "NetlistError", "generate"]
 
-#: Small code is fast code: what a cycle executes is larger than a cache of instructions.
-FLAGS = ("-std=c11", "-Os", "-fPIC", "-fomit-frame-pointer", "-fno-stack-protector", "-w")
+#: Small code is fast code: what a cycle executes is larger than a cache of instructions. Functions begin where lines of
+#: that cache do: otherwise two netlists that do the same differ by up to a sixth of the time.
+FLAGS = ("-std=c11", "-Os", "-falign-functions=64", "-fPIC", "-fomit-frame-pointer", "-fno-stack-protector", "-w")
 GENERATOR_SOURCES = tuple(
     sorted(path for path in Path(__file__).parent.iterdir() if path.suffix in (".py", ".c", ".h"))
 )
