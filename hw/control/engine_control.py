@@ -135,7 +135,7 @@ class EngineControl(wiring.Component):
         ]
 
         self._connect_units(m, executor, loader, ld2, queues, semaphores, faults)
-        self._connect_monitor(m, executor, ld2, queues, semaphores, monitor)
+        self._connect_monitor(m, executor, retirer, ld2, queues, semaphores, monitor)
         units_quiet = ~Cat(self.units[unit].busy for unit in Unit).any()
         m.d.comb += [
             executor.units_quiet.eq(units_quiet),
@@ -197,8 +197,9 @@ class EngineControl(wiring.Component):
             faults.blocked.eq(executor.blocked),
         ]
 
-    def _connect_monitor(self, m: Module, executor, ld2, queues, semaphores, monitor) -> None:
+    def _connect_monitor(self, m: Module, executor, retirer, ld2, queues, semaphores, monitor) -> None:
         m.d.comb += [
+            monitor.wanted.eq(retirer.counter_wanted),
             monitor.clear.eq(executor.begin),
             monitor.enable.eq(executor.measure),
             *(monitor.missing[i].eq(semaphores.missing[unit]) for i, unit in enumerate((Unit.MAC, Unit.VEC))),

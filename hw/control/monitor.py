@@ -1,6 +1,6 @@
 """Counts per job what the units do while its body runs."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
@@ -18,14 +18,15 @@ COUNTER_BITS = (len(BODY_COUNTERS) - 1).bit_length()
 _SEQUENCER = tuple(name for name, _ in SEQUENCER_COUNTERS)
 
 _COMPUTE = (Unit.MAC, Unit.VEC)
+_TURN = 4  #: cycles from one counter's sum to the next: few, as its lowest bits have to last for a round of all
 
 
 class Monitor(wiring.Component):
     """Counts what the units report, from ``clear`` on while ``enable`` is set.
 
-    Sums lie in a RAM. Beside it each counter has a few bits of its own, which take what is counted; they are added to
-    the sum in turn, one counter in each cycle, before they can overflow. What is read is both together. An occupancy
-    is a maximum, and a register.
+    Sums lie in a RAM. Beside it are the lowest bits of each counter, which count; the RAM follows them in turn, one
+    counter in :data:`_TURN` cycles, before they can come round to where they were. What is read is both together. An
+    occupancy is a maximum, and a register.
 
     Members
     -------
@@ -40,7 +41,9 @@ class Monitor(wiring.Component):
     mac_empty, ... : In(1)
         By the names in ``hw.contract.job.SEQUENCER_COUNTERS``: it counts in this cycle.
     read : In(RamRead)
-        One of ``BODY_COUNTERS``, by its number there.
+        One of ``BODY_COUNTERS``, by its number there, if it is ``wanted``; zero otherwise.
+    wanted : In(1)
+        Comes with the address.
     """
 
     def __init__(self, params: SocParams) -> None:
@@ -54,6 +57,7 @@ class Monitor(wiring.Component):
                 "loading": In(1),
                 **{name: In(1) for name in _SEQUENCER},
                 "read": In(RamRead(COUNTER_BITS, 32)),
+                "wanted": In(1),
             }
         )
 
@@ -62,47 +66,54 @@ class Monitor(wiring.Component):
         m.submodules.sums = ram = Memory(shape=32, depth=1 << COUNTER_BITS, init=[], attrs=BLOCK_RAM | NO_COLLISION)
         write, to_add, to_read = ram.write_port(), ram.read_port(), ram.read_port()
         occupancies = self._occupancies(m)
-        apart = {}  # what is counted and not in the sum yet
-        stored = Signal(len(BODY_COUNTERS))  # counters whose sum is in the RAM; the others have none
-
-        # In turn: read the sum, and in the next cycle add to it.
-        turn, adding_to, adding = Signal(COUNTER_BITS), Signal(COUNTER_BITS), Signal()
-        m.d.sync += [adding.eq(self.enable), adding_to.eq(turn)]
-        with m.If(self.enable):
-            m.d.sync += turn.eq(Mux(turn == len(BODY_COUNTERS) - 1, 0, turn + 1))
+        lowest = {}  # bits of each counter
+        stored = Signal(len(BODY_COUNTERS))  # counters whose sum is in the RAM; those of the others are zero
+        with m.If(self.clear):
+            m.d.sync += stored.eq(0)
         for name, (now, most) in self._counts(m).items():
-            number = BODY_COUNTERS.index(name)
-            apart[name] = left = Signal((most * len(BODY_COUNTERS)).bit_length(), name=f"{name}_apart")
-            added = Signal(name=f"{name}_added")
-            m.d.comb += added.eq(adding & (adding_to == number))
+            round_of_all = _TURN * len(BODY_COUNTERS) + 1
+            lowest[name] = low = Signal((most * round_of_all).bit_length(), name=f"{name}_lowest")
             with m.If(self.clear):
-                m.d.sync += [left.eq(0), stored[number].eq(0)]
-            with m.Else():
-                m.d.sync += left.eq(Mux(added, 0, left) + Mux(self.enable, now, 0))
-                with m.If(added):
-                    m.d.sync += stored[number].eq(1)
+                m.d.sync += low.eq(0)
+            with m.Elif(self.enable):
+                m.d.sync += low.eq(low + now)
 
-        sum_read, total = Signal(32), Signal(32)
-        m.d.comb += [
-            to_add.addr.eq(turn),
-            sum_read.eq(Mux(stored.bit_select(adding_to, 1), to_add.data, 0)),
-            total.eq(sum_read + mux_tree(adding_to, [apart.get(name) for name in BODY_COUNTERS])),
-            write.addr.eq(adding_to),
-            write.data.eq(total),
-            write.en.eq(adding),
-        ]
+        def sum_of(number: Signal, in_ram: Value) -> Value:
+            """Return the sum of a counter, from its lowest bits and a sum that they were ahead of."""
+            before = Mux(stored.bit_select(number, 1), in_ram, 0)
+            now = mux_tree(number, [lowest.get(name) for name in BODY_COUNTERS])
+            bits = mux_tree(number, [Const((1 << len(lowest[n])) - 1) if n in lowest else None for n in BODY_COUNTERS])
+            return before + ((now - before)[: len(bits)] & bits)
+
+        # In turn: read the sum, and in the next cycle write what it has become.
+        cycle, turn, adding_to, adding = Signal(range(_TURN)), Signal(COUNTER_BITS), Signal(COUNTER_BITS), Signal()
+        last = cycle == _TURN - 1
+        m.d.sync += adding.eq(self.enable & last)
+        with m.If(self.enable):
+            m.d.sync += cycle.eq(cycle + 1)
+            with m.If(last):
+                m.d.sync += [adding_to.eq(turn), turn.eq(Mux(turn == len(BODY_COUNTERS) - 1, 0, turn + 1))]
+        m.d.comb += [to_add.addr.eq(turn), write.addr.eq(adding_to), write.en.eq(adding)]
+        with m.If(adding):
+            m.d.comb += write.data.eq(sum_of(adding_to, to_add.data))
+            with m.If(~self.clear):
+                m.d.sync += stored.eq(stored | (1 << adding_to))
 
         # A sum that is written while it is read, is taken from beside the RAM.
-        reading, collided, last_total = Signal(COUNTER_BITS), Signal(), Signal(32)
+        reading, collided, written, wanted = Signal(COUNTER_BITS), Signal(), Signal(32), Signal()
         m.d.comb += to_read.addr.eq(self.read.addr)
         m.d.sync += [
             reading.eq(self.read.addr),
             collided.eq(adding & (adding_to == self.read.addr)),
-            last_total.eq(total),
+            wanted.eq(self.wanted),
         ]
-        beside = mux_tree(reading, [(apart | occupancies)[name] for name in BODY_COUNTERS])
-        in_ram = Mux(collided, last_total, to_read.data)
-        m.d.comb += self.read.data.eq(Mux(stored.bit_select(reading, 1), in_ram, 0) + beside)
+        with m.If(adding):
+            m.d.sync += written.eq(write.data)
+        occupancy = mux_tree(reading, [occupancies.get(name) for name in BODY_COUNTERS])
+        is_occupancy = mux_tree(reading, [Const(name in occupancies, 1) for name in BODY_COUNTERS])
+        in_ram = Mux(collided, written, to_read.data)
+        with m.If(wanted):
+            m.d.comb += self.read.data.eq(Mux(is_occupancy, occupancy, sum_of(reading, in_ram)))
         return m
 
     def _occupancies(self, m: Module) -> dict[str, Signal]:

@@ -38,8 +38,8 @@ class Retirer(wiring.Component):
     Members
     -------
     ended : In(EndedJob)
-    counters : Out(RamRead)
-        Those of :class:`~hw.control.monitor.Monitor`.
+    counters, counter_wanted : Out(RamRead), Out(1)
+        Those of :class:`~hw.control.monitor.Monitor`, and whether one is looked at.
     prologue : Out(RamRead)
         The loader's counters.
     control : In(CompletionRingControl)
@@ -58,6 +58,7 @@ class Retirer(wiring.Component):
             {
                 "ended": In(EndedJob()),
                 "counters": Out(RamRead(COUNTER_BITS, 32)),
+                "counter_wanted": Out(1),
                 "prologue": Out(RamRead(params.job_slot_bits + 3, 32)),
                 "control": In(CompletionRingControl()),
                 "signal": Out(stream.Signature(EVENT_BITS)),
@@ -86,7 +87,10 @@ class Retirer(wiring.Component):
             self.control.view_ack.eq(answered[1] & ~copying),
         ]
         self._address_prologue_word(m, index)
-        m.d.comb += self.counters.addr.eq(index - _BODY_COUNTER_WORD)
+        m.d.comb += [
+            self.counters.addr.eq(index - _BODY_COUNTER_WORD),
+            self.counter_wanted.eq(copying | self.control.view_request),
+        ]
         m.d.sync += [
             index_d.eq(index),
             copy_valid.eq(copying),

@@ -30,6 +30,7 @@ def expected(missing: dict[str, int], busy: set[Unit], loading: bool) -> list[st
 async def read(ctx, dut: Monitor, name: str) -> int:
     """Return a counter as it is in the cycle after the one at hand, in which nothing is counted."""
     ctx.set(dut.enable, 0)
+    ctx.set(dut.wanted, 1)
     ctx.set(dut.read.addr, BODY_COUNTERS.index(name))
     await ctx.tick()
     return ctx.get(dut.read.data)
@@ -85,6 +86,7 @@ def test_what_is_read_is_what_was_counted_until_then(seed):
             ctx.set(dut.clear, clear)
             ctx.set(dut.enable, enable)
             ctx.set(dut.instructions, 1)
+            ctx.set(dut.wanted, 1)
             ctx.set(dut.read.addr, number)
             for unit in Unit:
                 ctx.set(dut.activity[unit].bytes, copied[unit])
