@@ -74,21 +74,24 @@ class FaultCollector(wiring.Component):
         m.d.sync += [pc.eq(source) for pc, source in zip(pcs, self.signal_pc, strict=True)]
 
         # Faults of units come first, then overflows, then what can never be satisfied; of several, the first unit.
-        stuck = self.stuck & (deadlock == STUCK_CYCLES).replicate(len(Unit))
-        overflowed = Cat((mask & too_much).any() for mask in masks)
+        stuck, overflowed = Signal(len(Unit)), Signal(len(Unit))
+        m.d.comb += [
+            stuck.eq(Mux(deadlock == STUCK_CYCLES, self.stuck, 0)),
+            overflowed.eq(Cat((mask & too_much).any() for mask in masks)),
+        ]
         found, info = Signal(), Signal(JOB_FAULT)
         m.d.comb += found.eq(Cat(self.unit_fault, overflowed, stuck).any())
         with m.If(self.unit_fault.any()):
             unit, (code, pc, addr) = _of_first(
-                self.unit_fault, *([unit[name] for unit in self.unit_info] for name in ("code", "pc", "addr"))
+                m, self.unit_fault, *([unit[name] for unit in self.unit_info] for name in ("code", "pc", "addr"))
             )
             m.d.comb += [info.code.eq(code), info.unit.eq(unit), info.pc.eq(pc), info.addr.eq(addr)]
         with m.Elif(overflowed.any()):
-            unit, (pc,) = _of_first(overflowed, pcs)
+            unit, (pc,) = _of_first(m, overflowed, pcs)
             m.d.comb += [info.code.eq(Fault.SEMAPHORE_OVERFLOW), info.unit.eq(unit)]
             m.d.comb += [info.pc.eq(pc), info.addr.eq(too_much)]
         with m.Else():
-            unit, (wait, pc) = _of_first(stuck, list(self.wait), list(self.head_pc))
+            unit, (wait, pc) = _of_first(m, stuck, list(self.wait), list(self.head_pc))
             m.d.comb += [info.code.eq(Fault.SEMAPHORE_UNDERFLOW), info.unit.eq(unit)]
             m.d.comb += [info.pc.eq(pc), info.addr.eq(wait & ~self.nonzero)]
         with m.If(~self.fault):
@@ -96,9 +99,10 @@ class FaultCollector(wiring.Component):
         return m
 
 
-def _of_first(which: Value, *values: list) -> tuple[Value, list[Value]]:
+def _of_first(m: Module, which: Value, *values: list) -> tuple[Value, list[Value]]:
     """Return the number of the first unit of ``which``, and what it has of each of ``values``."""
-    first = which & (~which + 1)[: len(which)]
+    first, candidates = Signal(len(which)), Signal(len(which))
+    m.d.comb += [candidates.eq(which), first.eq(candidates & -candidates)]
 
     def of_it(choices) -> Value:
         return reduce(or_, (Mux(first[number], choice, 0) for number, choice in enumerate(choices)))

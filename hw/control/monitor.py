@@ -80,7 +80,8 @@ class Monitor(wiring.Component):
 
         def sum_of(number: Signal, in_ram: Value) -> Value:
             """Return the sum of a counter, from its lowest bits and a sum that they were ahead of."""
-            before = Mux(stored.bit_select(number, 1), in_ram, 0)
+            before = Signal(32)
+            m.d.comb += before.eq(Mux(stored.bit_select(number, 1), in_ram, 0))
             now = mux_tree(number, [lowest.get(name) for name in BODY_COUNTERS])
             bits = mux_tree(number, [Const((1 << len(lowest[n])) - 1) if n in lowest else None for n in BODY_COUNTERS])
             return before + ((now - before)[: len(bits)] & bits)

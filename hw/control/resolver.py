@@ -85,18 +85,18 @@ class Resolver(wiring.Component):
                 with m.Case(*opcodes):
                     left = (slot.used & (behind <= number) for number, slot in enumerate(slots))
                     m.d.comb += self.left.eq(Cat(left).any())
+                    selected = Signal(format_slots.selector_bits, name=f"{op.name.lower()}_selected")
                     with m.Switch(done):
                         for number, slot in enumerate(slots):
                             with m.Case(number):
-                                m.d.comb += which.eq(slot.parameter)
-                                with m.Switch(slot.selector):
-                                    for selector, name in enumerate(named, 1):
-                                        with m.Case(selector):
-                                            value = field_bits(self.insn, op, name)
-                                            m.d.comb += chosen.eq(value)
-                                            m.d.comb += field_bits(self.resolved, op, name).eq(total)
-                                            if name not in WRAPPING:
-                                                m.d.comb += width_exceeded.eq(total[len(value) :].any())
+                                m.d.comb += [which.eq(slot.parameter), selected.eq(slot.selector)]
+                    with m.Switch(selected):
+                        for selector, name in enumerate(named, 1):
+                            with m.Case(selector):
+                                value = field_bits(self.insn, op, name)
+                                m.d.comb += [chosen.eq(value), field_bits(self.resolved, op, name).eq(total)]
+                                if name not in WRAPPING:
+                                    m.d.comb += width_exceeded.eq(total[len(value) :].any())
         with m.If(self.clear):
             m.d.sync += [done.eq(0), adding.eq(0), self.overflow.eq(0)]
         with m.Elif(self.write):
