@@ -18,14 +18,14 @@ COUNTER_BITS = (len(BODY_COUNTERS) - 1).bit_length()
 _SEQUENCER = tuple(name for name, _ in SEQUENCER_COUNTERS)
 
 _COMPUTE = (Unit.MAC, Unit.VEC)
-_TURN = 4  #: cycles from one counter's sum to the next: few, as its lowest bits have to last for a round of all
+TURN = 4  #: cycles from one counter's sum to the next: few, as its lowest bits have to last for a round of all
 
 
 class Monitor(wiring.Component):
     """Counts what the units report, from ``clear`` on while ``enable`` is set.
 
     Sums lie in a RAM. Beside it are the lowest bits of each counter, which count; the RAM follows them in turn, one
-    counter in :data:`_TURN` cycles, before they can come round to where they were. What is read is both together. An
+    counter in :data:`TURN` cycles, before they can come round to where they were. What is read is both together. An
     occupancy is a maximum, and a register.
 
     Members
@@ -40,10 +40,9 @@ class Monitor(wiring.Component):
         LD2 works, for the body or for a prologue.
     mac_empty, ... : In(1)
         By the names in ``hw.contract.job.SEQUENCER_COUNTERS``: it counts in this cycle.
-    read : In(RamRead)
-        One of ``BODY_COUNTERS``, by its number there, if it is ``wanted``; zero otherwise.
-    wanted : In(1)
-        Comes with the address.
+    read, wanted : In(RamRead), In(1)
+        One of ``BODY_COUNTERS``, by its number there, as it is in the cycle after the address, if that comes with
+        ``wanted``. It is there two cycles after the address, and stays until another is.
     """
 
     def __init__(self, params: SocParams) -> None:
@@ -71,12 +70,11 @@ class Monitor(wiring.Component):
         with m.If(self.clear):
             m.d.sync += stored.eq(0)
         for name, (now, most) in self._counts(m).items():
-            round_of_all = _TURN * len(BODY_COUNTERS) + 1
+            round_of_all = TURN * len(BODY_COUNTERS) + 1
             lowest[name] = low = Signal((most * round_of_all).bit_length(), name=f"{name}_lowest")
+            m.d.sync += low.eq(low + Mux(self.enable, now, 0))
             with m.If(self.clear):
                 m.d.sync += low.eq(0)
-            with m.Elif(self.enable):
-                m.d.sync += low.eq(low + now)
 
         def sum_of(number: Signal, in_ram: Value) -> Value:
             """Return the sum of a counter, from its lowest bits and a sum that they were ahead of."""
@@ -87,8 +85,8 @@ class Monitor(wiring.Component):
             return before + ((now - before)[: len(bits)] & bits)
 
         # In turn: read the sum, and in the next cycle write what it has become.
-        cycle, turn, adding_to, adding = Signal(range(_TURN)), Signal(COUNTER_BITS), Signal(COUNTER_BITS), Signal()
-        last = cycle == _TURN - 1
+        cycle, turn, adding_to, adding = Signal(range(TURN)), Signal(COUNTER_BITS), Signal(COUNTER_BITS), Signal()
+        last = cycle == TURN - 1
         m.d.sync += adding.eq(self.enable & last)
         with m.If(self.enable):
             m.d.sync += cycle.eq(cycle + 1)
@@ -100,21 +98,21 @@ class Monitor(wiring.Component):
             with m.If(~self.clear):
                 m.d.sync += stored.eq(stored | (1 << adding_to))
 
-        # A sum that is written while it is read, is taken from beside the RAM.
-        reading, collided, written, wanted = Signal(COUNTER_BITS), Signal(), Signal(32), Signal()
+        # The sum that was written last is taken from beside the RAM: it may be written while it is read.
+        reading, beside, written, wanted = Signal(COUNTER_BITS), Signal(), Signal(32), Signal()
         m.d.comb += to_read.addr.eq(self.read.addr)
         m.d.sync += [
             reading.eq(self.read.addr),
-            collided.eq(adding & (adding_to == self.read.addr)),
+            beside.eq(adding_to == self.read.addr),
             wanted.eq(self.wanted),
         ]
         with m.If(adding):
             m.d.sync += written.eq(write.data)
         occupancy = mux_tree(reading, [occupancies.get(name) for name in BODY_COUNTERS])
         is_occupancy = mux_tree(reading, [Const(name in occupancies, 1) for name in BODY_COUNTERS])
-        in_ram = Mux(collided, written, to_read.data)
+        in_ram = Mux(beside, written, to_read.data)
         with m.If(wanted):
-            m.d.comb += self.read.data.eq(Mux(is_occupancy, occupancy, sum_of(reading, in_ram)))
+            m.d.sync += self.read.data.eq(Mux(is_occupancy, occupancy, sum_of(reading, in_ram)))
         return m
 
     def _occupancies(self, m: Module) -> dict[str, Signal]:

@@ -39,7 +39,7 @@ class Retirer(wiring.Component):
     -------
     ended : In(EndedJob)
     counters, counter_wanted : Out(RamRead), Out(1)
-        Those of :class:`~hw.control.monitor.Monitor`, and whether one is looked at.
+        ``read`` and ``wanted`` of :class:`~hw.control.monitor.Monitor`.
     prologue : Out(RamRead)
         The loader's counters.
     control : In(CompletionRingControl)
@@ -77,32 +77,31 @@ class Retirer(wiring.Component):
         m.submodules.ram = ram = Memory(shape=8 * word_bytes, depth=rows, init=[], attrs=BLOCK_RAM | NO_COLLISION)
         write, read = ram.write_port(granularity=32), ram.read_port()
 
-        # Completion words of the current job, one cycle after their index.
-        index, index_d = Signal(range(_WORDS)), Signal(range(_WORDS))
-        copying, copy_index, copy_valid = Signal(), Signal(range(_WORDS)), Signal()
+        # Completion words of the current job, two cycles after their index.
+        index, index_d, word = (Signal(range(_WORDS), name=name) for name in ("index", "index_d", "word"))
+        copying, copy_index, copy_valid = Signal(), Signal(range(_WORDS)), Signal(2)
         answered = Signal(2)
         m.d.comb += [
             index.eq(Mux(copying, copy_index, self.control.view_index)),
-            self.control.view.eq(self._word(index_d)),
+            self.control.view.eq(self._word(word)),
             self.control.view_ack.eq(answered[1] & ~copying),
-        ]
-        self._address_prologue_word(m, index)
-        m.d.comb += [
             self.counters.addr.eq(index - _BODY_COUNTER_WORD),
             self.counter_wanted.eq(copying | self.control.view_request),
         ]
+        self._address_prologue_word(m, index_d)
         m.d.sync += [
             index_d.eq(index),
-            copy_valid.eq(copying),
+            word.eq(index_d),
+            copy_valid.eq(Cat(copying, copy_valid[0])),
             answered.eq(
                 Mux(self.control.view_request & ~copying & ~self.control.view_ack, Cat(Const(1, 1), answered[0]), 0)
             ),
         ]
         lane_bits = (lanes - 1).bit_length()
         m.d.comb += [
-            write.addr.eq(index_d[lane_bits:]),
+            write.addr.eq(word[lane_bits:]),
             write.data.eq(self.control.view.replicate(lanes)),
-            write.en.eq(copy_valid << index_d[:lane_bits]),
+            write.en.eq(copy_valid[1] << word[:lane_bits]),
         ]
 
         # Beats from the RAM.

@@ -116,6 +116,11 @@ def test_live_counters_and_semaphores_can_be_read():
         assert await bench.read_array(ctx, "counter", names.index("instructions")) == 3
         assert bench.read(ctx, "current_job") == 0x100
         await bench.retired(ctx, 1)
+        completion = bench.completion(0)
+        assert {name: await bench.read_array(ctx, "counter", n) for n, name in enumerate(names)} == {
+            name: completion[name] for name in names
+        }
+        assert completion["vec_waiting"] == completion["vec_missing3"] > 0, "the last counter of all"
 
     bench.run(testbench)
 
@@ -247,6 +252,11 @@ BODY_FAULTS: dict[str, tuple[tuple, dict, tuple]] = {
         (insn(Op.MAC), insn(Op.VEC, wait=(4, 7)), END),
         {},
         (Fault.SEMAPHORE_UNDERFLOW, FaultUnit.VEC, 1, 1 << 4 | 1 << 7),
+    ),
+    "wait for ever, for one of two": (
+        (insn(Op.MAC, signal=(4,)), insn(Op.VEC, wait=(4, 7)), END),
+        {},
+        (Fault.SEMAPHORE_UNDERFLOW, FaultUnit.VEC, 1, 1 << 7),
     ),
     "wait for ever before a full queue": (
         (insn(Op.VEC, wait=(4,)), *[insn(Op.VEC)] * 6, insn(Op.MAC, signal=(4,)), END),

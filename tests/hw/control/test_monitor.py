@@ -8,7 +8,7 @@ import pytest
 from hw.contract.isa import Unit
 from hw.contract.job import SEMAPHORE_CLASSES
 from hw.contract.params import preset
-from hw.control.monitor import BODY_COUNTERS, Monitor
+from hw.control.monitor import BODY_COUNTERS, TURN, Monitor
 from hw.control.semaphores import SemaphoreFile
 from tests.support.streams import simulate
 
@@ -28,11 +28,11 @@ def expected(missing: dict[str, int], busy: set[Unit], loading: bool) -> list[st
 
 
 async def read(ctx, dut: Monitor, name: str) -> int:
-    """Return a counter as it is in the cycle after the one at hand, in which nothing is counted."""
+    """Return a counter; nothing is counted meanwhile."""
     ctx.set(dut.enable, 0)
     ctx.set(dut.wanted, 1)
     ctx.set(dut.read.addr, BODY_COUNTERS.index(name))
-    await ctx.tick()
+    await ctx.tick().repeat(2)
     return ctx.get(dut.read.data)
 
 
@@ -75,14 +75,14 @@ def test_what_is_read_is_what_was_counted_until_then(seed):
     checked: Counter[str] = Counter()
 
     async def testbench(ctx):
-        turn, busiest = 0, rng.random() < 0.5
+        turn, busiest, asked = 0, rng.random() < 0.5, None
         for cycle in range(3000):
             clear = rng.random() < 0.002
             enable = not clear and (busiest or rng.random() < 0.8)
             copied = {unit: most if busiest else rng.randint(0, most) for unit in Unit}
             extents = {unit: rng.getrandbits(rng.choice((8, 32))) for unit in Unit}
-            # The counter whose turn it is now, was a cycle ago, or any.
-            number = (turn - rng.choice((0, 1, 2, rng.randrange(len(BODY_COUNTERS))))) % len(BODY_COUNTERS)
+            # The counter whose turn it is now, the one ahead of it, or any.
+            number = (turn // TURN - rng.choice((0, 1, rng.randrange(len(BODY_COUNTERS))))) % len(BODY_COUNTERS)
             ctx.set(dut.clear, clear)
             ctx.set(dut.enable, enable)
             ctx.set(dut.instructions, 1)
@@ -96,16 +96,18 @@ def test_what_is_read_is_what_was_counted_until_then(seed):
             if clear:
                 counted.clear()
             if enable:
-                turn = (turn + 1) % len(BODY_COUNTERS)
+                turn += 1
                 counted["instructions"] += 1
                 for unit in Unit:
                     name = unit.name.lower()
                     if f"{name}_bytes" in BODY_COUNTERS:
                         counted[f"{name}_bytes"] += copied[unit]
                         counted[f"{name}_occupancy"] = max(counted[f"{name}_occupancy"], extents[unit])
-            name = BODY_COUNTERS[number]
-            assert ctx.get(dut.read.data) == counted[name], f"seed {seed}, cycle {cycle}: {name}"
-            checked[name] += counted[name] > 0
+            if asked is not None:
+                name, value = asked
+                assert ctx.get(dut.read.data) == value, f"seed {seed}, cycle {cycle}: {name}"
+                checked[name] += value > 0
+            asked = BODY_COUNTERS[number], counted[BODY_COUNTERS[number]]
         wanted = {"instructions", *(name for name in BODY_COUNTERS if name.endswith(("bytes", "occupancy")))}
         assert set(+checked) == wanted and min(checked[name] for name in wanted) > 20
 
